@@ -6,6 +6,7 @@
 #include <training/inference/small_programs.hpp>
 #include <training/line_program.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
+#include <troupe/graph/paddle/program_file.hpp>
 #include <troupe/graph/paddle/program_folder.hpp>
 
 #include <doctest/doctest.h>
@@ -365,6 +366,49 @@ TEST_CASE("a saved program answers as the one that was trained") {
     return values_in(session.predict(numbers({1, 2})).get().outputs.at(output));
   };
   CHECK(ask(there) == ask(here));
+}
+
+TEST_CASE("a program that was saved for inference is loaded from two files") {
+  // As Paddle saves it: ops of feeds and fetches, and these parameters only.
+  const auto asked = multiplier(3);
+  auto program = asked.test;
+  auto& block = program.main();
+  const auto add = [&](const char* name, graph::var_kind kind) {
+    auto& var = block.add_var({.name = name, .kind = kind, .dims = {}});
+    var.persistable = true;
+  };
+  add("feed", graph::var_kind::feed_minibatch);
+  add("fetch", graph::var_kind::fetch_list);
+  block.ops.insert(block.ops.begin(),
+                   {"feed", {{"X", {"feed"}}}, {{"Out", {"x"}}}, {{"col", 0}}});
+  block.ops.push_back(
+    {"fetch", {{"X", {asked.output}}}, {{"Out", {"fetch"}}}, {{"col", 0}}});
+  const temporary_folder folder;
+  graph::write_program(program, folder / "model.pdmodel");
+  graph::save_parameters(program, *asked.parameters.values,
+                         folder / "model.pdiparams");
+
+  const auto loaded = graph::read_program(folder / "model.pdmodel");
+  auto values = std::make_shared<scope>();
+  arena memory{make_host_memory_source()};
+  graph::load_parameters(loaded, folder / "model.pdiparams", *values, memory);
+  inference_session session{loaded, {values, 0}, asking_for(asked)};
+  const auto answer = session.predict(numbers({1, 2})).get();
+  CHECK(values_in(answer.outputs.at(asked.output)) == std::vector<float>{3, 6});
+}
+
+TEST_CASE("parameters that are missing are named before a request comes") {
+  const auto asked = multiplier();
+  const parameter_set none{std::make_shared<scope>(), 0};
+  const auto why = caught([&] {
+    inference_session{asked.test, none, asking_for(asked)};
+  });
+  CHECK(why.code() == errc::not_found);
+  CHECK(why.where().variable == "factor");
+  session_of started{asked, asking_for(asked)};
+  CHECK(caught([&] { started.session.replace_parameters(none); }).code()
+        == errc::not_found);
+  CHECK(started.ask(numbers({2})) == std::vector<float>{2});
 }
 
 } // TEST_SUITE("training.inference_session")

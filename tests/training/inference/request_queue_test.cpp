@@ -127,6 +127,9 @@ TEST_CASE("options out of range are refused") {
   options.max_delay = {};
   options.most_waiting = 0;
   CHECK(made(options).code() == errc::invalid_argument);
+  options.most_waiting = 1;
+  options.executor.nodes.emplace();
+  CHECK(says(made(options), "a predictor runs in one process"));
 }
 
 } // TEST_SUITE("training.request_queue")

@@ -6,6 +6,7 @@
 
 #include <caf/logger.hpp>
 #include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
 
 #include <optional>
 #include <utility>
@@ -31,9 +32,8 @@ struct inference_session::impl {
   }
 
   ~impl() {
-    caf::scoped_actor self{*system};
-    self->send_exit(front.address, caf::exit_reason::user_shutdown);
-    self->wait_for(front.address);
+    caf::anon_send_exit(front.address, caf::exit_reason::user_shutdown);
+    front.queue->wait_for_end();
     front = {};
     forget_system();
   }

@@ -56,8 +56,8 @@ struct prediction_outcome {
 /// differ in other extents are in different steps. Merging changes results only
 /// by rounding, as any other size of a batch does.
 struct predictor_options {
-  /// Devices, kernels, steps in flight. Parameters, loss and fetches are set by
-  /// the predictor; feeds are borrowed.
+  /// Devices of this process, kernels, steps in flight. Parameters, loss and
+  /// fetches are set by the predictor; feeds are borrowed.
   executor_options executor = {};
   /// Variables of the program that are answered; at least one.
   std::vector<std::string> outputs = {};

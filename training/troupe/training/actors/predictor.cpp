@@ -16,19 +16,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
 namespace {
 
-/// The step of a batch has ended, for the predictor.
-struct ended_prediction {
-  std::uint64_t batch;
-  std::shared_ptr<step_outcome> outcome;
-};
-
-/// The queue has something for the predictor.
+/// Something waits for the predictor: requests, or steps that have ended.
 struct look_again {};
 /// The next step is due.
 struct time_is_up {};
@@ -37,7 +33,6 @@ struct time_is_up {};
 
 } // namespace troupe
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ended_prediction)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_again)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::time_is_up)
 
@@ -49,8 +44,37 @@ using inference::predicting_executor;
 using inference::request_batch;
 
 using inner_predictor =
-  predictor::extend<caf::reacts_to<ended_prediction>,
-                    caf::reacts_to<look_again>, caf::reacts_to<time_is_up>>;
+  predictor::extend<caf::reacts_to<look_again>, caf::reacts_to<time_is_up>>;
+
+/// A step that has ended.
+struct ended_batch {
+  std::uint64_t batch = 0;
+  step_outcome outcome;
+};
+
+/// Where threads that end steps leave them for the predictor. Any thread.
+class ended_batches {
+public:
+  explicit ended_batches(std::shared_ptr<actors::actor_door> door)
+    : door_(std::move(door)) {}
+
+  void add(ended_batch batch) {
+    {
+      std::lock_guard guard{mutex_};
+      batches_.push_back(std::move(batch));
+    }
+    door_->leave(look_again{});
+  }
+  std::vector<ended_batch> take() {
+    std::lock_guard guard{mutex_};
+    return std::exchange(batches_, {});
+  }
+
+private:
+  std::shared_ptr<actors::actor_door> door_;
+  std::mutex mutex_;
+  std::vector<ended_batch> batches_; // guarded by the mutex
+};
 
 /// What a predictor is made of.
 struct predictor_parts {
@@ -69,7 +93,8 @@ public:
   predictor_actor(caf::actor_config& cfg, predictor_parts parts,
                   std::shared_ptr<predicting_executor> first)
     : inner_predictor::base(cfg), parts_(std::move(parts)),
-      door_(std::make_shared<actors::actor_door>(*this)) {
+      door_(std::make_shared<actors::actor_door>(*this)),
+      ended_(std::make_shared<ended_batches>(door_)) {
     queue().open(std::move(first),
                  [door = door_] { door->leave(look_again{}); });
   }
@@ -84,14 +109,14 @@ public:
       inference::refuse(batch, why);
     running_.clear(); // cancels steps, and waits for them
     keeps_alive_ = nullptr;
+    queue().ends();
   }
 
 protected:
   behavior_type make_behavior() override {
     return {[this](const predict_batch& m) { return ask(m.feeds); },
             [this](const parameter_set& m) { return replace(m); },
-            [this](const ended_prediction& m) { step_ended(m); },
-            [this](look_again) { begin_steps(); },
+            [this](look_again) { look(); },
             [this](time_is_up) {
               has_alarm_ = false;
               begin_steps();
@@ -128,6 +153,12 @@ private:
     }
   }
 
+  void look() {
+    for (auto& step : ended_->take())
+      step_ended(step);
+    begin_steps();
+  }
+
   void begin_steps() {
     auto next = next_step();
     for (; !next.batch.empty(); next = next_step())
@@ -159,12 +190,11 @@ private:
       std::vector<const feed_map*> parts;
       for (auto& item : batch)
         parts.push_back(&item.request->feeds());
-      by.exe().run_async(
-        inference::merged_feeds(parts, memory_), parts_.options.outputs,
-        [id, door = door_](step_outcome outcome) {
-          door->leave(ended_prediction{
-            id, std::make_shared<step_outcome>(std::move(outcome))});
-        });
+      by.exe().run_async(inference::merged_feeds(parts, memory_),
+                         parts_.options.outputs,
+                         [id, ended = ended_](step_outcome outcome) {
+                           ended->add({id, std::move(outcome)});
+                         });
     } catch (const error& why) {
       return failed(std::move(batch), why);
     }
@@ -172,17 +202,17 @@ private:
     running_.emplace(id, std::move(batch));
   }
 
-  void step_ended(const ended_prediction& ended) {
+  void step_ended(const ended_batch& ended) {
     auto batch = std::move(running_.extract(ended.batch).mapped());
     runs_alone_ = false;
     queue().step_ended();
-    const auto& failure = ended.outcome->failure;
+    const auto& failure = ended.outcome.failure;
     if (failure)
       failed(std::move(batch), *failure);
     // Waking many callers takes time, in which the next step can run.
     begin_steps();
     if (!failure)
-      answer(batch, ended.outcome->result);
+      answer(batch, ended.outcome.result);
   }
 
   /// The values of one request can make a step fail; then steps that have begun
@@ -226,6 +256,7 @@ private:
 
   predictor_parts parts_;
   std::shared_ptr<actors::actor_door> door_;
+  std::shared_ptr<ended_batches> ended_;
   caf::strong_actor_ptr keeps_alive_;
   std::map<std::uint64_t, request_batch> running_; // by number
   std::uint64_t next_batch_ = 0;

@@ -38,10 +38,14 @@ void check_merging(const graph::program& program,
     require_batch_axis(program, "the output", name);
 }
 
-void check_ranges(const predictor_options& options) {
+void check_options(const predictor_options& options) {
   if (options.most_waiting == 0)
     throw error(errc::invalid_argument,
                 "a predictor for which nothing may wait");
+  if (options.executor.nodes)
+    throw error(errc::invalid_argument,
+                "a predictor runs in one process, but the options split its "
+                "executor over several");
   if (options.max_batch < 1)
     throw error(errc::invalid_argument, "max_batch is "
                                           + std::to_string(options.max_batch)
@@ -61,7 +65,7 @@ request_queue::request_queue(std::shared_ptr<const graph::program> program,
     devices_(options.executor.devices.size()),
     most_waiting_(options.most_waiting),
     waiting_(options.max_batch, options.max_delay) {
-  check_ranges(options);
+  check_options(options);
   check_merging(*program_, needed_.names, options);
 }
 
@@ -81,6 +85,17 @@ void request_queue::close(const error& why) {
     last = std::move(now_);
   }
   refuse(waited, why);
+}
+
+void request_queue::ends() {
+  std::lock_guard guard{mutex_};
+  has_ended_ = true;
+  end_.notify_all(); // under the lock: who waits may then destroy the queue
+}
+
+void request_queue::wait_for_end() const {
+  std::unique_lock lock{mutex_};
+  end_.wait(lock, [&] { return has_ended_; });
 }
 
 void request_queue::use(std::shared_ptr<predicting_executor> by) {

@@ -5,6 +5,7 @@
 #include <troupe/graph/program.hpp>
 #include <troupe/training/inference/waiting_requests.hpp>
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,8 +30,8 @@ struct next_step {
 /// it could begin, or that a step has become full before it was due. A batch of
 /// many requests therefore costs a message or two.
 ///
-/// Thread rule: any thread for `add`, `check` and `counts`, the predictor's
-/// handlers for the rest.
+/// Thread rule: any thread for `add`, `check`, `counts` and `wait_for_end`, the
+/// predictor's handlers for the rest.
 class request_queue {
 public:
   /// Throws error(invalid_argument) for options out of range, and naming a feed
@@ -47,6 +48,11 @@ public:
             std::function<void()> tell);
   /// Refuses all that waits, and all that comes, with `why`.
   void close(const error& why);
+  ///@{
+  /// The predictor calls `ends` when it does nothing more, once.
+  void ends();
+  void wait_for_end() const;
+  ///@}
   /// Requests that come later run on `by`.
   void use(std::shared_ptr<predicting_executor> by);
 
@@ -85,6 +91,8 @@ private:
   enum class listening : std::uint8_t { not_at_all, to_any, to_full };
   listening listens_ = listening::to_any;
   std::optional<error> closed_;
+  bool has_ended_ = false;
+  mutable std::condition_variable end_;
   prediction_counts counts_; // without `waiting`
 };
 
