@@ -121,14 +121,6 @@ void run_shape_of(kernel_context&);
 void run_cast(kernel_context&);
 void run_sum(kernel_context&);
 
-// manipulation.cpp; run_reshape_grad is the gradient of all of them
-void run_reshape(kernel_context&);
-void run_squeeze(kernel_context&);
-void run_unsqueeze(kernel_context&);
-void run_flatten_matrix(kernel_context&);
-void run_flatten(kernel_context&);
-void run_reshape_grad(kernel_context&);
-
 // expand.cpp; run_expand_grad is also the gradient of run_expand_as
 void run_expand(kernel_context&);
 void run_expand_as(kernel_context&);

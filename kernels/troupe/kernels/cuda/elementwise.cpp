@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/cpu/arguments.hpp>
-#include <troupe/kernels/cpu/elementwise/broadcast.hpp>
+#include <troupe/kernels/arguments.hpp>
 #include <troupe/kernels/cuda/cuda_stream.hpp>
 #include <troupe/kernels/cuda/factories.hpp>
+#include <troupe/kernels/plans/broadcast_plan.hpp>
 #include <troupe/kernels/shape_only.hpp>
 
 #include <cstdlib>
@@ -12,10 +12,6 @@
 namespace troupe::cuda {
 
 namespace {
-
-using cpu::float_input;
-using cpu::float_output;
-using cpu::require_shape;
 
 template <class Function>
 void run_unary(kernel_context& ctx) {
@@ -44,7 +40,7 @@ void copy_values(const kernel_context& ctx, const tensor& from, tensor& to) {
 
 // -- two operands -------------------------------------------------------------
 
-pairing pairing_of(const cpu::broadcast_plan& plan) {
+pairing pairing_of(const broadcast_plan& plan) {
   pairing made{};
   for (auto& axis : plan.axes()) {
     made.extent[made.axes] = axis.extent;
@@ -57,8 +53,8 @@ pairing pairing_of(const cpu::broadcast_plan& plan) {
 
 void run_add(kernel_context& ctx, float sign) {
   const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
-  const auto plan = cpu::plan_broadcast(x.dims(), y.dims(),
-                                        ctx.attributes().get_int("axis", -1));
+  const auto plan =
+    plan_broadcast(x.dims(), y.dims(), ctx.attributes().get_int("axis", -1));
   auto out = float_output(ctx, "Out", plan.out);
   const auto count = plan.out.numel();
   stream_of(ctx.queue())
@@ -69,8 +65,8 @@ void run_add(kernel_context& ctx, float sign) {
 
 /// The axes of a result, first those that an operand keeps.
 sum_repeated::arguments
-sums_over(const cpu::broadcast_plan& plan,
-          std::int64_t cpu::broadcast_plan::axis::*operand_step) {
+sums_over(const broadcast_plan& plan,
+          std::int64_t broadcast_plan::axis::*operand_step) {
   sum_repeated::arguments a{};
   a.count = a.repeats = 1;
   for (const bool kept : {true, false}) {
@@ -91,7 +87,7 @@ sums_over(const cpu::broadcast_plan& plan,
 
 /// The gradient of one operand of a sum.
 void run_add_gradient(kernel_context& ctx, const tensor& dout,
-                      const cpu::broadcast_plan& plan, const char* slot,
+                      const broadcast_plan& plan, const char* slot,
                       const shape& dims, bool is_y, float factor) {
   if (!ctx.has_output(slot))
     return;
@@ -104,7 +100,7 @@ void run_add_gradient(kernel_context& ctx, const tensor& dout,
     return queue.run_for_each<scale>(
       to.numel(),
       {dout.data<float>(), to.data<float>(), to.numel(), factor, 0});
-  using axis = cpu::broadcast_plan::axis;
+  using axis = broadcast_plan::axis;
   auto a = sums_over(plan, is_y ? &axis::y_step : &axis::x_step);
   a.dout = dout.data<float>();
   a.to = to.data<float>();
@@ -117,8 +113,7 @@ void run_add_gradient(kernel_context& ctx, const tensor& dout,
 void run_add_grad(kernel_context& ctx, float sign) {
   const auto x = input_shape(ctx, "X"), y = input_shape(ctx, "Y");
   const auto dout = float_input(ctx, "Out@GRAD");
-  const auto plan =
-    cpu::plan_broadcast(x, y, ctx.attributes().get_int("axis", -1));
+  const auto plan = plan_broadcast(x, y, ctx.attributes().get_int("axis", -1));
   require_shape("Out@GRAD", dout.dims(), plan.out);
   run_add_gradient(ctx, dout, plan, "X@GRAD", x, false, 1);
   run_add_gradient(ctx, dout, plan, "Y@GRAD", y, true, sign);
@@ -141,8 +136,8 @@ double constant_of(const attribute_map& attributes) {
 template <class T>
 void run_fill(kernel_context& ctx, tensor& out, double value) {
   stream_of(ctx.queue())
-    .run_for_each<fill<T>>(
-      out.numel(), {out.data<T>(), out.numel(), cpu::number_as<T>(value)});
+    .run_for_each<fill<T>>(out.numel(),
+                           {out.data<T>(), out.numel(), number_as<T>(value)});
 }
 
 } // namespace
@@ -213,14 +208,14 @@ void run_assign(kernel_context& ctx) {
 
 void run_fill_constant(kernel_context& ctx) {
   const auto& attributes = ctx.attributes();
-  const auto type = cpu::dtype_attribute(attributes, "dtype", dtype::float32);
+  const auto type = dtype_attribute(attributes, "dtype", dtype::float32);
   auto out = ctx.output("Out", shape(attributes.get_ints("shape", {})), type);
   const auto value = constant_of(attributes);
   switch (type) {
   case dtype::float32: return run_fill<float>(ctx, out, value);
   case dtype::int32: return run_fill<std::int32_t>(ctx, out, value);
   case dtype::int64: return run_fill<std::int64_t>(ctx, out, value);
-  default: cpu::throw_dtype("Out", type, "float32, int32 or int64");
+  default: throw_dtype("Out", type, "float32, int32 or int64");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/arguments.hpp>
 #include <troupe/kernels/cuda/cuda_stream.hpp>
 #include <troupe/kernels/cuda/factories.hpp>
 #include <troupe/kernels/shape_only.hpp>
@@ -18,7 +18,7 @@ struct rows_of {
 
   rows_of(const kernel_context& ctx, const shape& dims, const char* slot) {
     const auto axis =
-      cpu::normal_axis(ctx.attributes().get_int("axis", -1), dims.rank(), slot);
+      normal_axis(ctx.attributes().get_int("axis", -1), dims.rank(), slot);
     if (axis + 1 != dims.rank())
       throw error(errc::unsupported_op,
                   "on CUDA devices only along the last axis, not axis "
@@ -33,11 +33,11 @@ struct rows_of {
 
 tensor label_input(const kernel_context& ctx, std::int64_t rows) {
   auto label = ctx.input("Label");
-  cpu::require_type("Label", label.type(), dtype::int64);
+  require_type("Label", label.type(), dtype::int64);
   if (label.numel() != rows)
-    cpu::throw_shape("Label", label.dims(),
-                     "expected one label for each of " + std::to_string(rows)
-                       + " rows");
+    throw_shape("Label", label.dims(),
+                "expected one label for each of " + std::to_string(rows)
+                  + " rows");
   return label;
 }
 
@@ -52,15 +52,15 @@ void refuse_soft_labels(const attribute_map& attributes, const char* op_type) {
 class cross_entropy_kernel final : public kernel {
 public:
   void run(kernel_context& ctx) override {
-    const auto logits = cpu::float_input(ctx, "Logits");
+    const auto logits = float_input(ctx, "Logits");
     const rows_of all(ctx, logits.dims(), "Logits");
     const auto label = label_input(ctx, all.rows);
     auto p = ctx.has_output("Softmax")
-               ? cpu::float_output(ctx, "Softmax", logits.dims())
+               ? float_output(ctx, "Softmax", logits.dims())
                : ctx.scratch(logits.numel());
     auto dims = logits.dims();
     dims[dims.rank() - 1] = 1;
-    auto loss = cpu::float_output(ctx, "Loss", dims);
+    auto loss = float_output(ctx, "Loss", dims);
     auto& queue = stream_of(ctx.queue());
     queue.run<softmax_rows>(all.block_per_row(),
                             {logits.data<float>(), p.data<float>(),
@@ -73,15 +73,15 @@ public:
 class cross_entropy_gradient_kernel final : public kernel {
 public:
   void run(kernel_context& ctx) override {
-    const auto p = cpu::float_input(ctx, "Softmax");
-    const auto dloss = cpu::float_input(ctx, "Loss@GRAD");
+    const auto p = float_input(ctx, "Softmax");
+    const auto dloss = float_input(ctx, "Loss@GRAD");
     const rows_of all(ctx, p.dims(), "Softmax");
     const auto label = label_input(ctx, all.rows);
     if (dloss.numel() != all.rows)
-      cpu::throw_shape("Loss@GRAD", dloss.dims(),
-                       "expected one for each of " + std::to_string(all.rows)
-                         + " rows");
-    auto dx = cpu::float_output(ctx, "Logits@GRAD", p.dims());
+      throw_shape("Loss@GRAD", dloss.dims(),
+                  "expected one for each of " + std::to_string(all.rows)
+                    + " rows");
+    auto dx = float_output(ctx, "Logits@GRAD", p.dims());
     stream_of(ctx.queue())
       .run_for_each<cross_entropy_gradient>(
         p.numel(), {p.data<float>(), dloss.data<float>(),
@@ -97,9 +97,9 @@ float share_of_one(std::int64_t count) {
 } // namespace
 
 void run_softmax(kernel_context& ctx) {
-  const auto x = cpu::float_input(ctx, "X");
+  const auto x = float_input(ctx, "X");
   const rows_of all(ctx, x.dims(), "X");
-  auto out = cpu::float_output(ctx, "Out", x.dims());
+  auto out = float_output(ctx, "Out", x.dims());
   stream_of(ctx.queue())
     .run<softmax_rows>(all.block_per_row(),
                        {x.data<float>(), out.data<float>(), nullptr, nullptr,
@@ -107,11 +107,11 @@ void run_softmax(kernel_context& ctx) {
 }
 
 void run_softmax_grad(kernel_context& ctx) {
-  const auto out = cpu::float_input(ctx, "Out");
-  const auto dout = cpu::float_input(ctx, "Out@GRAD");
-  cpu::require_shape("Out@GRAD", dout.dims(), out.dims());
+  const auto out = float_input(ctx, "Out");
+  const auto dout = float_input(ctx, "Out@GRAD");
+  require_shape("Out@GRAD", dout.dims(), out.dims());
   const rows_of all(ctx, out.dims(), "Out");
-  auto dx = cpu::float_output(ctx, "X@GRAD", out.dims());
+  auto dx = float_output(ctx, "X@GRAD", out.dims());
   stream_of(ctx.queue())
     .run<softmax_gradient>(all.block_per_row(),
                            {out.data<float>(), dout.data<float>(),
@@ -130,8 +130,8 @@ make_cross_entropy_grad(const attribute_map& attributes) {
 }
 
 void run_mean(kernel_context& ctx) {
-  const auto x = cpu::float_input(ctx, "X");
-  auto out = cpu::float_output(ctx, "Out", shape{});
+  const auto x = float_input(ctx, "X");
+  auto out = float_output(ctx, "Out", shape{});
   stream_of(ctx.queue())
     .run<sum_all>({1, most_threads}, {x.data<float>(), out.data<float>(),
                                       x.numel(), share_of_one(x.numel())});
@@ -139,17 +139,17 @@ void run_mean(kernel_context& ctx) {
 
 void run_mean_grad(kernel_context& ctx) {
   const auto x = input_shape(ctx, "X");
-  const auto dout = cpu::float_input(ctx, "Out@GRAD");
+  const auto dout = float_input(ctx, "Out@GRAD");
   if (dout.numel() != 1)
-    cpu::throw_shape("Out@GRAD", dout.dims(), "expected one element");
-  auto dx = cpu::float_output(ctx, "X@GRAD", x);
+    throw_shape("Out@GRAD", dout.dims(), "expected one element");
+  auto dx = float_output(ctx, "X@GRAD", x);
   stream_of(ctx.queue())
     .run_for_each<spread>(x.numel(), {dout.data<float>(), dx.data<float>(),
                                       x.numel(), share_of_one(x.numel())});
 }
 
 void run_top_k(kernel_context& ctx) {
-  const auto x = cpu::float_input(ctx, "X");
+  const auto x = float_input(ctx, "X");
   const auto& attributes = ctx.attributes();
   const auto k = attributes.get_int("k", 1);
   const rows_of all(ctx, x.dims(), "X");
@@ -158,7 +158,7 @@ void run_top_k(kernel_context& ctx) {
                                       + std::to_string(all.width));
   auto dims = x.dims();
   dims[dims.rank() - 1] = k;
-  auto out = cpu::float_output(ctx, "Out", dims);
+  auto out = float_output(ctx, "Out", dims);
   auto indices = ctx.output("Indices", dims, dtype::int64);
   stream_of(ctx.queue())
     .run_for_each<best_of_rows>(
@@ -169,11 +169,11 @@ void run_top_k(kernel_context& ctx) {
 
 void run_accuracy(kernel_context& ctx) {
   const auto indices = ctx.input("Indices");
-  cpu::require_type("Indices", indices.type(), dtype::int64);
-  cpu::require_rank("Indices", indices.dims(), 2);
+  require_type("Indices", indices.type(), dtype::int64);
+  require_rank("Indices", indices.dims(), 2);
   const auto rows = indices.dims()[0];
   const auto label = label_input(ctx, rows);
-  auto share = cpu::float_output(ctx, "Accuracy", shape{});
+  auto share = float_output(ctx, "Accuracy", shape{});
   auto right = ctx.output("Correct", shape{}, dtype::int32);
   auto total = ctx.output("Total", shape{}, dtype::int32);
   stream_of(ctx.queue())

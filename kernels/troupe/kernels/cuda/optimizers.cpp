@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/arguments.hpp>
 #include <troupe/kernels/cuda/cuda_stream.hpp>
 #include <troupe/kernels/cuda/factories.hpp>
 
@@ -10,23 +10,23 @@ namespace {
 
 /// A float32 input of one number, which stays on the GPU.
 tensor number_on_gpu(const kernel_context& ctx, const char* slot) {
-  auto value = cpu::float_input(ctx, slot);
+  auto value = float_input(ctx, slot);
   if (value.numel() != 1)
-    cpu::throw_shape(slot, value.dims(), "expected one element");
+    throw_shape(slot, value.dims(), "expected one element");
   return value;
 }
 
 tensor input_like(const kernel_context& ctx, const char* slot,
                   const tensor& like) {
-  auto value = cpu::float_input(ctx, slot);
-  cpu::require_shape(slot, value.dims(), like.dims());
+  auto value = float_input(ctx, slot);
+  require_shape(slot, value.dims(), like.dims());
   return value;
 }
 
 class adam_kernel final : public kernel {
 public:
   void run(kernel_context& ctx) override {
-    const auto p = cpu::float_input(ctx, "Param");
+    const auto p = float_input(ctx, "Param");
     const auto g = input_like(ctx, "Grad", p);
     const auto m = input_like(ctx, "Moment1", p);
     const auto v = input_like(ctx, "Moment2", p);
@@ -36,9 +36,9 @@ public:
     const auto& a = ctx.attributes();
     const auto beta1 = a.get_float("beta1", 0.9f);
     const auto beta2 = a.get_float("beta2", 0.999f);
-    auto p_out = cpu::float_output(ctx, "ParamOut", p.dims());
-    auto m_out = cpu::float_output(ctx, "Moment1Out", p.dims());
-    auto v_out = cpu::float_output(ctx, "Moment2Out", p.dims());
+    auto p_out = float_output(ctx, "ParamOut", p.dims());
+    auto m_out = float_output(ctx, "Moment1Out", p.dims());
+    auto v_out = float_output(ctx, "Moment2Out", p.dims());
     auto& queue = stream_of(ctx.queue());
     queue.run_for_each<adam_update>(
       p.numel(),
@@ -48,7 +48,7 @@ public:
        beta1, beta2, a.get_float("epsilon", 1e-8f)});
     const auto power_out = [&](const char* slot) -> float* {
       return ctx.has_output(slot)
-               ? cpu::float_output(ctx, slot, shape{1}).data<float>()
+               ? float_output(ctx, slot, shape{1}).data<float>()
                : nullptr;
     };
     auto* const power1_out = power_out("Beta1PowOut");
@@ -63,10 +63,10 @@ public:
 } // namespace
 
 void run_sgd(kernel_context& ctx) {
-  const auto p = cpu::float_input(ctx, "Param");
+  const auto p = float_input(ctx, "Param");
   const auto g = input_like(ctx, "Grad", p);
   const auto rate = number_on_gpu(ctx, "LearningRate");
-  auto p_out = cpu::float_output(ctx, "ParamOut", p.dims());
+  auto p_out = float_output(ctx, "ParamOut", p.dims());
   stream_of(ctx.queue())
     .run_for_each<sgd_update>(p.numel(), {p.data<float>(), g.data<float>(),
                                           rate.data<float>(),
@@ -75,14 +75,14 @@ void run_sgd(kernel_context& ctx) {
 
 // As Paddle's CPU kernel, this does not rescale dense gradients.
 void run_momentum(kernel_context& ctx) {
-  const auto p = cpu::float_input(ctx, "Param");
+  const auto p = float_input(ctx, "Param");
   const auto g = input_like(ctx, "Grad", p);
   const auto v = input_like(ctx, "Velocity", p);
   const auto rate = number_on_gpu(ctx, "LearningRate");
   const auto& a = ctx.attributes();
   const bool decays = a.get_string("regularization_method", "") == "l2_decay";
-  auto p_out = cpu::float_output(ctx, "ParamOut", p.dims());
-  auto v_out = cpu::float_output(ctx, "VelocityOut", p.dims());
+  auto p_out = float_output(ctx, "ParamOut", p.dims());
+  auto v_out = float_output(ctx, "VelocityOut", p.dims());
   stream_of(ctx.queue())
     .run_for_each<momentum_update>(
       p.numel(), {p.data<float>(), g.data<float>(), v.data<float>(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/arguments.hpp>
 #include <troupe/kernels/cuda/cuda_stream.hpp>
 #include <troupe/kernels/cuda/factories.hpp>
 
@@ -19,8 +19,8 @@ struct flat_product {
     const auto& a = ctx.attributes();
     const auto cut = [](std::int64_t at, const shape& dims, const char* slot) {
       if (at < 1 || at >= static_cast<std::int64_t>(dims.rank()))
-        cpu::throw_shape(
-          slot, dims, "cannot be cut after " + std::to_string(at) + " extents");
+        throw_shape(slot, dims,
+                    "cannot be cut after " + std::to_string(at) + " extents");
       return static_cast<std::size_t>(at);
     };
     const auto x_cut = cut(a.get_int("x_num_col_dims", 1), x, "X");
@@ -29,7 +29,7 @@ struct flat_product {
     inner = x.numel(x_cut, x.rank());
     columns = y.numel(y_cut, y.rank());
     if (inner != y.numel(0, y_cut))
-      cpu::throw_shapes("X", x, "Y", y, "the inner extents differ");
+      throw_shapes("X", x, "Y", y, "the inner extents differ");
     std::vector<std::int64_t> dims;
     dims.insert(dims.end(), x.begin(),
                 x.begin() + static_cast<std::ptrdiff_t>(x_cut));
@@ -51,9 +51,9 @@ void queue_product(kernel_context& ctx, const matrix_product& p) {
 } // namespace
 
 void run_mul(kernel_context& ctx) {
-  const auto x = cpu::float_input(ctx, "X"), y = cpu::float_input(ctx, "Y");
+  const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
   const flat_product p(ctx, x.dims(), y.dims());
-  auto out = cpu::float_output(ctx, "Out", p.out);
+  auto out = float_output(ctx, "Out", p.out);
   queue_product(ctx, {.m = p.rows,
                       .n = p.columns,
                       .k = p.inner,
@@ -63,12 +63,12 @@ void run_mul(kernel_context& ctx) {
 }
 
 void run_mul_grad(kernel_context& ctx) {
-  const auto x = cpu::float_input(ctx, "X"), y = cpu::float_input(ctx, "Y");
-  const auto dout = cpu::float_input(ctx, "Out@GRAD");
+  const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
+  const auto dout = float_input(ctx, "Out@GRAD");
   const flat_product p(ctx, x.dims(), y.dims());
-  cpu::require_shape("Out@GRAD", dout.dims(), p.out);
+  require_shape("Out@GRAD", dout.dims(), p.out);
   if (ctx.has_output("X@GRAD")) {
-    auto dx = cpu::float_output(ctx, "X@GRAD", x.dims());
+    auto dx = float_output(ctx, "X@GRAD", x.dims());
     queue_product(ctx, {.m = p.rows,
                         .n = p.inner,
                         .k = p.columns,
@@ -78,7 +78,7 @@ void run_mul_grad(kernel_context& ctx) {
                         .b_transposed = true});
   }
   if (ctx.has_output("Y@GRAD")) {
-    auto dy = cpu::float_output(ctx, "Y@GRAD", y.dims());
+    auto dy = float_output(ctx, "Y@GRAD", y.dims());
     queue_product(ctx, {.m = p.inner,
                         .n = p.columns,
                         .k = p.rows,

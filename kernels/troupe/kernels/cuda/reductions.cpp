@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/arguments.hpp>
 #include <troupe/kernels/cuda/cuda_stream.hpp>
 #include <troupe/kernels/cuda/factories.hpp>
 #include <troupe/kernels/shape_only.hpp>
@@ -27,7 +27,7 @@ struct reduction {
     reduced.fill(all);
     if (!all)
       for (auto axis : axes)
-        reduced[cpu::normal_axis(axis, dims.rank(), "X")] = true;
+        reduced[normal_axis(axis, dims.rank(), "X")] = true;
     std::vector<std::int64_t> extents;
     for (std::size_t i = 0; i < dims.rank(); ++i) {
       (reduced[i] ? repeats : kept) *= dims[i];
@@ -65,9 +65,9 @@ sum_repeated::arguments sums_of(const reduction& r) {
 }
 
 void run_reduce(kernel_context& ctx, bool averages) {
-  const auto x = cpu::float_input(ctx, "X");
+  const auto x = float_input(ctx, "X");
   const reduction r(ctx, x.dims());
-  auto out = cpu::float_output(ctx, "Out", r.out);
+  auto out = float_output(ctx, "Out", r.out);
   auto a = sums_of(r);
   a.dout = x.data<float>();
   a.to = out.data<float>();
@@ -78,11 +78,11 @@ void run_reduce(kernel_context& ctx, bool averages) {
 
 void run_reduce_grad(kernel_context& ctx, bool averages) {
   const auto x = input_shape(ctx, "X");
-  const auto dout = cpu::float_input(ctx, "Out@GRAD");
+  const auto dout = float_input(ctx, "Out@GRAD");
   const reduction r(ctx, x);
   if (dout.numel() != r.kept)
-    cpu::throw_shape("Out@GRAD", dout.dims(), "expected " + to_string(r.out));
-  auto dx = cpu::float_output(ctx, "X@GRAD", x);
+    throw_shape("Out@GRAD", dout.dims(), "expected " + to_string(r.out));
+  auto dx = float_output(ctx, "X@GRAD", x);
   scale_repeated::arguments a{
     dout.data<float>(), dx.data<float>(), dx.numel(), r.factor(averages), {}};
   auto step = r.kept;

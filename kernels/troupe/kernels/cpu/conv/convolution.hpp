@@ -2,10 +2,10 @@
 #pragma once
 
 #include <troupe/kernels/cpu/conv/row_convolution.hpp>
-#include <troupe/kernels/cpu/conv/window.hpp>
 #include <troupe/kernels/cpu/layout/blocked_primitive.hpp>
 #include <troupe/kernels/cpu/layout/channel_blocks.hpp>
 #include <troupe/kernels/kernel_options.hpp>
+#include <troupe/kernels/plans/window.hpp>
 
 #include <array>
 #include <cstddef>

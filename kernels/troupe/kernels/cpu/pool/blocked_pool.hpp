@@ -2,8 +2,8 @@
 #pragma once
 
 #include <troupe/kernels/cpu/layout/stored_values.hpp>
-#include <troupe/kernels/cpu/pool/pool_plan.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/plans/pool_plan.hpp>
 
 #include <cstdint>
 

@@ -6,9 +6,9 @@
 #include <troupe/kernels/cpu/optimizer/in_ranges.hpp>
 #include <troupe/kernels/cpu/pool/blocked_pool.hpp>
 #include <troupe/kernels/cpu/pool/pool_2x2.hpp>
-#include <troupe/kernels/cpu/pool/pool_plan.hpp>
 #include <troupe/kernels/cpu/simd/simd.hpp>
 #include <troupe/kernels/cpu/simd/vector_ops.hpp>
+#include <troupe/kernels/plans/pool_plan.hpp>
 
 #include <algorithm>
 #include <limits>

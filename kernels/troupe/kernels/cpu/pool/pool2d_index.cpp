@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
-#include <troupe/kernels/cpu/pool/pool_plan.hpp>
 #include <troupe/kernels/cpu/simd/vector_ops.hpp>
+#include <troupe/kernels/plans/pool_plan.hpp>
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/kernels/cpu/pool/pool_plan.hpp>
+#include <troupe/kernels/plans/pool_plan.hpp>
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/conv/window.hpp>
+#include <troupe/kernels/plans/window.hpp>
 
 #include <troupe/base/error.hpp>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::cpu {
+namespace troupe {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::array<window_axis, 2> read_window(const attribute_map& attributes,
   return axes;
 }
 
-} // namespace troupe::cpu
+} // namespace troupe

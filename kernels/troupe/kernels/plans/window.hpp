@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace troupe::cpu {
+namespace troupe {
 
 /// The upper limit of strides, dilations, paddings and kernel sizes. Values
 /// from a file are checked before memory or work depends on them.
@@ -35,4 +35,4 @@ std::array<window_axis, 2> read_window(const attribute_map& attributes,
                                        std::array<std::int64_t, 2> length,
                                        std::array<std::int64_t, 2> extent);
 
-} // namespace troupe::cpu
+} // namespace troupe

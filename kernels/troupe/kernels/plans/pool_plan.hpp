@@ -2,13 +2,13 @@
 #pragma once
 
 #include <troupe/kernels/attribute.hpp>
-#include <troupe/kernels/cpu/conv/window.hpp>
+#include <troupe/kernels/plans/window.hpp>
 #include <troupe/kernels/shape.hpp>
 
 #include <cstdint>
 #include <vector>
 
-namespace troupe::cpu {
+namespace troupe {
 
 /// The attributes of pool2d; throws error(invalid_argument).
 struct pool_options {
@@ -63,4 +63,4 @@ struct pool_plan {
 /// [floor(i n / m), ceil((i + 1) n / m)).
 pool_plan make_pool_plan(const pool_options& options, const shape& in);
 
-} // namespace troupe::cpu
+} // namespace troupe

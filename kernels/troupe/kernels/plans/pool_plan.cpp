@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/pool/pool_plan.hpp>
+#include <troupe/kernels/plans/pool_plan.hpp>
 
-#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/arguments.hpp>
 
 #include <troupe/base/error.hpp>
 
 #include <algorithm>
 #include <string>
 
-namespace troupe::cpu {
+namespace troupe {
 
 namespace {
 
@@ -118,4 +118,4 @@ pool_plan make_pool_plan(const pool_options& options, const shape& in) {
   return p;
 }
 
-} // namespace troupe::cpu
+} // namespace troupe

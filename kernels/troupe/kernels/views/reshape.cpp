@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/arguments.hpp>
-#include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/arguments.hpp>
+#include <troupe/kernels/views/reshape.hpp>
 
 #include <troupe/base/error.hpp>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::cpu {
+namespace troupe {
 
 namespace {
 
@@ -155,4 +155,4 @@ void run_reshape_grad(kernel_context& ctx) {
   write_reshaped(ctx, "X@GRAD", dout, dims);
 }
 
-} // namespace troupe::cpu
+} // namespace troupe
