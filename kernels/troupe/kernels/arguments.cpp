@@ -145,6 +145,16 @@ std::size_t normal_axis(std::int64_t axis, std::size_t rank,
   return static_cast<std::size_t>(axis < 0 ? axis + extents : axis);
 }
 
+bool has_channels_last(const attribute_map& attributes, std::string_view name) {
+  const auto layout = attributes.get_string(name, "NCHW");
+  if (layout == "NHWC")
+    return true;
+  if (layout == "NCHW" || layout == "AnyLayout")
+    return false;
+  throw error(errc::invalid_argument, "attribute " + std::string(name) + " is "
+                                        + layout + ", not NCHW or NHWC");
+}
+
 dtype dtype_attribute(const attribute_map& attributes, std::string_view name,
                       dtype otherwise) {
   const std::int64_t number = attributes.get_int(name, -1);

@@ -95,6 +95,10 @@ struct axis_view {
       inner(dims.numel(axis + 1, dims.rank())) {}
 };
 
+/// True for NHWC, false for NCHW and AnyLayout; throws
+/// error(invalid_argument) for other values of the attribute.
+bool has_channels_last(const attribute_map& attributes, std::string_view name);
+
 /// The dtype in an attribute that holds a number of Paddle's VarType.Type
 /// ("dtype", "out_dtype"). Throws error(invalid_argument) for unknown numbers.
 dtype dtype_attribute(const attribute_map& attributes, std::string_view name,

@@ -151,14 +151,38 @@ TEST_CASE("bad shapes give the reference's error on CUDA devices") {
     }
 }
 
-TEST_CASE("soft labels are refused before the first step") {
+TEST_CASE("a convolution in little memory unfolds some images at a time") {
+  comparison on_gpu;
+  for (int groups : {1, 4}) {
+    const op_case c{
+      .type = "conv2d",
+      .inputs = {{"Input", {random_values({5, 4, 40, 37}, 1)}},
+                 {"Filter", {random_values({4, 4 / groups, 3, 3}, 2)}}},
+      .attributes = {{"workspace_size_MB", 1},
+                     {"groups", groups},
+                     {"paddings", std::vector<std::int32_t>{1, 1}}},
+      .outputs = {{"Output", 1}},
+      .gradient =
+        gradient_slots{{"Output"}, {"Input", "Filter"}, {"Input", "Filter"}}};
+    on_gpu.check(c);
+  }
+}
+
+TEST_CASE("an attribute without a kernel is refused before the first step") {
   const auto kernels = cuda::cuda_kernels();
-  for (auto type :
-       {"softmax_with_cross_entropy", "softmax_with_cross_entropy_grad"})
-    CHECK(caught([&] {
-            kernels.make(type, device_kind::cuda, {{"soft_label", true}});
-          }).code()
-          == errc::unsupported_op);
+  const auto refuses = [&](const char* type, const attribute_map& attributes) {
+    return caught([&] {
+             kernels.make(type, device_kind::cuda, attributes);
+           }).code()
+           == errc::unsupported_op;
+  };
+  const attribute_map soft{{"soft_label", true}};
+  const attribute_map last{{"data_format", "NHWC"},
+                           {"ksize", std::vector<std::int32_t>{2, 2}}};
+  CHECK(refuses("softmax_with_cross_entropy", soft));
+  CHECK(refuses("softmax_with_cross_entropy_grad", soft));
+  for (auto type : {"conv2d", "conv2d_grad", "pool2d", "pool2d_grad"})
+    CHECK(refuses(type, last));
 }
 
 TEST_CASE("no other precision than float32 is promised on CUDA devices") {

@@ -65,7 +65,7 @@ struct runner_of {
 
 constexpr auto runners = all_bodies::table<runner_of>();
 
-void multiply_plainly(const matrix_product& p) {
+void multiply_once(const matrix_product& p) {
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j < p.n; ++j) {
       double sum = p.adds ? p.c[i * p.n + j] : 0;
@@ -74,6 +74,15 @@ void multiply_plainly(const matrix_product& p) {
                * double{p.b[p.b_transposed ? j * p.k + l : l * p.n + j]};
       p.c[i * p.n + j] = static_cast<float>(sum);
     }
+}
+
+void multiply_plainly(matrix_product p) {
+  for (std::int64_t i = 0; i < p.count; ++i) {
+    multiply_once(p);
+    p.a += p.a_step;
+    p.b += p.b_step;
+    p.c += p.c_step;
+  }
 }
 
 // -- the driver

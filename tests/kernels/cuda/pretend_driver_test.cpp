@@ -152,6 +152,21 @@ TEST_CASE("products are those of transposed and of plain matrices") {
   CHECK(product(false, true) == std::array<float, 2>{852, 1296});
 }
 
+TEST_CASE("several products use a factor again whose step is 0") {
+  const auto api = make_pretend_driver();
+  const auto q = api->make_queue(0);
+  const std::array<float, 2> a{1, 2};         // two of [1, 1]
+  const std::array<float, 2> b{10, 100};      // one of [1, 2]
+  std::array<float, 5> c{-1, -1, -1, -1, -1}; // two of [1, 2], 3 apart
+  matrix_product p{1, 2, 1, a.data(), b.data(), c.data()};
+  p.count = 2;
+  p.a_step = 1;
+  p.c_step = 3;
+  api->multiply(*q, p);
+  api->synchronize(*q);
+  CHECK(c == std::array<float, 5>{10, 100, -1, 20, 200});
+}
+
 } // TEST_SUITE("kernels.cuda.pretend_driver")
 
 } // namespace troupe::test

@@ -3,9 +3,9 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
-#include <troupe/kernels/cpu/layout/write_apart.hpp>
 #include <troupe/kernels/cpu/norm/fused_batch_norm.hpp>
 #include <troupe/kernels/views/reshape.hpp>
+#include <troupe/kernels/write_apart.hpp>
 
 #include <string>
 
@@ -305,10 +305,9 @@ kernel_table cpu_kernels(const kernel_options& options) {
   for (const auto& entry : plain_kernels)
     table.add(entry.op_type, device_kind::cpu, entry.run);
   for (const auto& entry : moving_kernels)
-    table.add(entry.op_type, device_kind::cpu,
-              [run = entry.run](const attribute_map&) {
-                return cpu::write_apart(run);
-              });
+    table.add(
+      entry.op_type, device_kind::cpu,
+      [run = entry.run](const attribute_map&) { return write_apart(run); });
   cpu::add_activations(table);
   cpu::add_unary_math(table);
   cpu::add_elementwise(table);

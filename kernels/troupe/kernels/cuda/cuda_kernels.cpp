@@ -53,6 +53,12 @@ constexpr stateless_kernel stateless_kernels[] = {
 
 constexpr checked_kernel checked_kernels[] = {
   {"adam", make_adam},
+  {"conv2d", make_conv2d},
+  {"conv2d_grad", make_conv2d_grad},
+  {"depthwise_conv2d", make_conv2d},
+  {"depthwise_conv2d_grad", make_conv2d_grad},
+  {"pool2d", make_pool2d},
+  {"pool2d_grad", make_pool2d_grad},
   {"softmax_with_cross_entropy", make_cross_entropy},
   {"softmax_with_cross_entropy_grad", make_cross_entropy_grad},
 };

@@ -35,6 +35,10 @@ struct kernel_number {
 /// C = A B, or C += A B. All matrices are row-major and dense, in GPU memory:
 /// A is `[m, k]` or, transposed, `[k, m]`; B is `[k, n]` or `[n, k]`; C is
 /// `[m, n]`. No extent is 0.
+///
+/// Several products of the same extents are one call: the matrices of the next
+/// one begin `step` elements after those of the last one. A step of 0 uses a
+/// factor again. Results must not overlap.
 struct matrix_product {
   std::int64_t m = 1;
   std::int64_t n = 1;
@@ -44,7 +48,11 @@ struct matrix_product {
   float* c = nullptr;
   bool a_transposed = false;
   bool b_transposed = false;
-  bool adds = false; ///< to what C holds
+  bool adds = false;      ///< to what C holds
+  std::int64_t count = 1; ///< of products
+  std::int64_t a_step = 0;
+  std::int64_t b_step = 0;
+  std::int64_t c_step = 0;
 };
 
 /// All that Troupe wants of a GPU's driver and libraries. Devices, streams and
@@ -108,7 +116,7 @@ public:
   virtual void launch(gpu_queue& on, kernel_number which,
                       const launch_shape& shape, const void* arguments,
                       std::size_t bytes) = 0;
-  /// Queues a product of matrices.
+  /// Queues products of matrices.
   virtual void multiply(gpu_queue& on, const matrix_product& product) = 0;
 };
 

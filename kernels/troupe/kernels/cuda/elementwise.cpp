@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/arguments.hpp>
-#include <troupe/kernels/cuda/cuda_stream.hpp>
 #include <troupe/kernels/cuda/factories.hpp>
-#include <troupe/kernels/plans/broadcast_plan.hpp>
+#include <troupe/kernels/cuda/queue_parts.hpp>
 #include <troupe/kernels/shape_only.hpp>
 
 #include <cstdlib>
@@ -39,17 +38,6 @@ void copy_values(const kernel_context& ctx, const tensor& from, tensor& to) {
 }
 
 // -- two operands -------------------------------------------------------------
-
-pairing pairing_of(const broadcast_plan& plan) {
-  pairing made{};
-  for (auto& axis : plan.axes()) {
-    made.extent[made.axes] = axis.extent;
-    made.x_step[made.axes] = axis.x_step;
-    made.y_step[made.axes] = axis.y_step;
-    ++made.axes;
-  }
-  return made;
-}
 
 void run_add(kernel_context& ctx, float sign) {
   const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");

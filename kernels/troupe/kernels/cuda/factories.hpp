@@ -35,6 +35,11 @@ void run_reduce_sum_grad(kernel_context& ctx);
 void run_mul(kernel_context& ctx);
 void run_mul_grad(kernel_context& ctx);
 
+std::unique_ptr<kernel> make_conv2d(const attribute_map& attributes);
+std::unique_ptr<kernel> make_conv2d_grad(const attribute_map& attributes);
+std::unique_ptr<kernel> make_pool2d(const attribute_map& attributes);
+std::unique_ptr<kernel> make_pool2d_grad(const attribute_map& attributes);
+
 void run_softmax(kernel_context& ctx);
 void run_softmax_grad(kernel_context& ctx);
 std::unique_ptr<kernel> make_cross_entropy(const attribute_map& attributes);

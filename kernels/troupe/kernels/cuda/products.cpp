@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/arguments.hpp>
-#include <troupe/kernels/cuda/cuda_stream.hpp>
 #include <troupe/kernels/cuda/factories.hpp>
+#include <troupe/kernels/cuda/queue_parts.hpp>
 
 #include <vector>
 
@@ -39,27 +39,18 @@ struct flat_product {
   }
 };
 
-void queue_product(kernel_context& ctx, const matrix_product& p) {
-  auto& queue = stream_of(ctx.queue());
-  if (p.m == 0 || p.n == 0)
-    return;
-  if (p.k == 0)
-    return queue.run_for_each<fill<float>>(p.m * p.n, {p.c, p.m * p.n, 0});
-  queue.multiply(p);
-}
-
 } // namespace
 
 void run_mul(kernel_context& ctx) {
   const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
   const flat_product p(ctx, x.dims(), y.dims());
   auto out = float_output(ctx, "Out", p.out);
-  queue_product(ctx, {.m = p.rows,
-                      .n = p.columns,
-                      .k = p.inner,
-                      .a = x.data<float>(),
-                      .b = y.data<float>(),
-                      .c = out.data<float>()});
+  queue_products(stream_of(ctx.queue()), {.m = p.rows,
+                                          .n = p.columns,
+                                          .k = p.inner,
+                                          .a = x.data<float>(),
+                                          .b = y.data<float>(),
+                                          .c = out.data<float>()});
 }
 
 void run_mul_grad(kernel_context& ctx) {
@@ -69,23 +60,23 @@ void run_mul_grad(kernel_context& ctx) {
   require_shape("Out@GRAD", dout.dims(), p.out);
   if (ctx.has_output("X@GRAD")) {
     auto dx = float_output(ctx, "X@GRAD", x.dims());
-    queue_product(ctx, {.m = p.rows,
-                        .n = p.inner,
-                        .k = p.columns,
-                        .a = dout.data<float>(),
-                        .b = y.data<float>(),
-                        .c = dx.data<float>(),
-                        .b_transposed = true});
+    queue_products(stream_of(ctx.queue()), {.m = p.rows,
+                                            .n = p.inner,
+                                            .k = p.columns,
+                                            .a = dout.data<float>(),
+                                            .b = y.data<float>(),
+                                            .c = dx.data<float>(),
+                                            .b_transposed = true});
   }
   if (ctx.has_output("Y@GRAD")) {
     auto dy = float_output(ctx, "Y@GRAD", y.dims());
-    queue_product(ctx, {.m = p.inner,
-                        .n = p.columns,
-                        .k = p.rows,
-                        .a = x.data<float>(),
-                        .b = dout.data<float>(),
-                        .c = dy.data<float>(),
-                        .a_transposed = true});
+    queue_products(stream_of(ctx.queue()), {.m = p.inner,
+                                            .n = p.columns,
+                                            .k = p.rows,
+                                            .a = x.data<float>(),
+                                            .b = dout.data<float>(),
+                                            .c = dy.data<float>(),
+                                            .a_transposed = true});
   }
 }
 

@@ -69,6 +69,7 @@ void plan_sliding(const pool_options& o, pool_plan& p) {
   const std::int64_t rows = axes[0].positions(o.ceil_mode);
   const std::int64_t cols = axes[1].positions(o.ceil_mode);
   p.out = {p.in[0], p.in[1], rows, cols};
+  p.rows = axes[0];
   p.cols = axes[1];
   p.row_windows = sliding_windows(axes[0], rows);
   p.col_windows = sliding_windows(axes[1], cols);

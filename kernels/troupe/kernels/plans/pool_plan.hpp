@@ -34,6 +34,7 @@ struct pool_window {
 struct pool_plan {
   shape in;
   shape out;
+  window_axis rows; ///< unless windows are irregular
   window_axis cols;
   std::vector<pool_window> row_windows;
   std::vector<pool_window> col_windows;

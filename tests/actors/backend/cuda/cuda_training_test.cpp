@@ -60,6 +60,19 @@ TEST_CASE("mlp trains on CUDA devices with the CPU's losses") {
     }
 }
 
+TEST_CASE("other nets train on CUDA devices with the CPU's losses") {
+  for (const auto& net : {test::make_lenet(), test::make_resnet(false)})
+    for (int devices : {1, 2}) {
+      CAPTURE(net.name);
+      CAPTURE(devices);
+      const auto cpu =
+        test::train(net, on_cpu(devices, merge_strategy::all_reduce), batches);
+      const auto cuda = test::train(
+        net, test::on_cuda(test::make_test_driver(), devices), batches);
+      CHECK(alike(cuda.losses, cpu.losses));
+    }
+}
+
 TEST_CASE("training on CUDA devices is bit-equal whatever runs first") {
   if (test::tests_use_gpu())
     return; // the pretend driver's seeds decide what runs first

@@ -10,16 +10,6 @@
 
 namespace troupe::cpu {
 
-bool has_channels_last(const attribute_map& attributes, std::string_view name) {
-  const auto layout = attributes.get_string(name, "NCHW");
-  if (layout == "NHWC")
-    return true;
-  if (layout == "NCHW" || layout == "AnyLayout")
-    return false;
-  throw error(errc::invalid_argument, "attribute " + std::string(name) + " is "
-                                        + layout + ", not NCHW or NHWC");
-}
-
 shape channels_second(const shape& dims, bool channels_last) {
   if (!channels_last)
     return dims;

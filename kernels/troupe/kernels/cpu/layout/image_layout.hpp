@@ -7,10 +7,6 @@
 
 namespace troupe::cpu {
 
-/// True for NHWC, false for NCHW and AnyLayout; throws
-/// error(invalid_argument) for other values of the attribute.
-bool has_channels_last(const attribute_map& attributes, std::string_view name);
-
 /// The dims [N, C, H, W] of [N, H, W, C] if `channels_last`, and the reverse;
 /// else unchanged.
 shape channels_second(const shape& dims, bool channels_last);

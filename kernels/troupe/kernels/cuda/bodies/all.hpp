@@ -3,7 +3,9 @@
 
 #include <troupe/kernels/cuda/bodies/elementwise.hpp>
 #include <troupe/kernels/cuda/bodies/losses.hpp>
+#include <troupe/kernels/cuda/bodies/movement.hpp>
 #include <troupe/kernels/cuda/bodies/updates.hpp>
+#include <troupe/kernels/cuda/bodies/windows.hpp>
 
 #include <array>
 #include <cstddef>
@@ -43,6 +45,7 @@ using all_bodies =
             fill<std::int64_t>, fill<std::int32_t>, add_repeated, sum_repeated,
             scale_repeated, softmax_rows, cross_entropy_gradient,
             softmax_gradient, sum_all, spread, best_of_rows, count_right,
-            sgd_update, momentum_update, adam_update, advance_powers>;
+            sgd_update, momentum_update, adam_update, advance_powers, unfold,
+            fold, pool, pool_gradient, move_elements<std::uint32_t>>;
 
 } // namespace troupe::cuda

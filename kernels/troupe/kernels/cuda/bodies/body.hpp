@@ -50,7 +50,7 @@ struct nothing_shared {};
 /// Whether a kernel met bad values, in pinned memory. Bodies note them; the
 /// host looks when work that it waits for is complete.
 struct fault_report {
-  enum kind : std::uint32_t { none, bad_label };
+  enum kind : std::uint32_t { none, bad_label, bad_index };
   std::uint32_t what = none;
   std::int64_t value = 0;
   std::int64_t limit = 0;

@@ -16,19 +16,37 @@ void check_product(const char* call, cublasStatus_t status) {
                 std::string(call) + ": " + cublasLtGetStatusName(status));
 }
 
-cublasLtMatrixLayout_t layout_of(std::int64_t rows, std::int64_t columns) {
+struct stack {
+  std::int64_t count; ///< matrices
+  std::int64_t step;  ///< elements from one to the next
+};
+
+cublasLtMatrixLayout_t layout_of(std::int64_t rows, std::int64_t columns,
+                                 const stack& of) {
   cublasLtMatrixLayout_t made = nullptr;
   check_product("cublasLtMatrixLayoutCreate",
                 cublasLtMatrixLayoutCreate(
                   &made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
                   static_cast<std::uint64_t>(columns), rows));
+  const auto count = static_cast<std::int32_t>(of.count);
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t what,
+                       const auto& value) {
+    check_product(
+      "cublasLtMatrixLayoutSetAttribute",
+      cublasLtMatrixLayoutSetAttribute(made, what, &value, sizeof value));
+  };
+  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, count);
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, of.step);
   return made;
 }
 
 std::uint32_t alignment_of(const matrix_product& p) {
+  const auto steps =
+    static_cast<std::uintptr_t>(p.a_step | p.b_step | p.c_step);
   const auto all = reinterpret_cast<std::uintptr_t>(p.a)
                    | reinterpret_cast<std::uintptr_t>(p.b)
-                   | reinterpret_cast<std::uintptr_t>(p.c) | 16u;
+                   | reinterpret_cast<std::uintptr_t>(p.c)
+                   | steps * sizeof(float) | 16u;
   return static_cast<std::uint32_t>(all & (~all + 1)); // the lowest bit
 }
 
@@ -90,8 +108,9 @@ std::string matrix_products::library_version() {
 // there, so this computes C' = B' A'.
 void matrix_products::run(const matrix_product& p,
                           const product_workspace& workspace, cudaStream_t on) {
-  const auto& chosen = plan_of(
-    {p.m, p.n, p.k, p.a_transposed, p.b_transposed, p.adds, alignment_of(p)});
+  const auto& chosen =
+    plan_of({p.m, p.n, p.k, p.count, p.a_step, p.b_step, p.c_step,
+             p.a_transposed, p.b_transposed, p.adds, alignment_of(p)});
   const float one = 1, kept = p.adds ? 1.0f : 0.0f;
   check_product("cublasLtMatmul",
                 cublasLtMatmul(library_, chosen.what, &one, p.b, chosen.b, p.a,
@@ -120,9 +139,12 @@ matrix_products::plan matrix_products::make_plan(const problem& p) const {
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, p.b_transposed);
   set(CUBLASLT_MATMUL_DESC_TRANSB, p.a_transposed);
-  made.b = p.b_transposed ? layout_of(p.k, p.n) : layout_of(p.n, p.k);
-  made.a = p.a_transposed ? layout_of(p.m, p.k) : layout_of(p.k, p.m);
-  made.c = layout_of(p.n, p.m);
+  const stack of_a{p.count, p.a_step}, of_b{p.count, p.b_step};
+  made.b =
+    p.b_transposed ? layout_of(p.k, p.n, of_b) : layout_of(p.n, p.k, of_b);
+  made.a =
+    p.a_transposed ? layout_of(p.m, p.k, of_a) : layout_of(p.k, p.m, of_a);
+  made.c = layout_of(p.n, p.m, {p.count, p.c_step});
   preference wanted;
   wanted.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
              product_workspace::bytes);

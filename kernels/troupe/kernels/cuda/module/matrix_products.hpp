@@ -51,6 +51,7 @@ private:
   /// What a product needs to be known by.
   struct problem {
     std::int64_t m, n, k;
+    std::int64_t count, a_step, b_step, c_step;
     bool a_transposed, b_transposed, adds;
     std::uint32_t alignment; ///< of all matrices, in bytes
     auto operator<=>(const problem&) const = default;

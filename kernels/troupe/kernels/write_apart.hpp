@@ -5,11 +5,11 @@
 
 #include <memory>
 
-namespace troupe::cpu {
+namespace troupe {
 
 /// A kernel that runs `function` with outputs apart from its inputs, even if
 /// the op names one variable in both. For functions that move elements: they
 /// could otherwise read what they have already written.
 std::unique_ptr<kernel> write_apart(kernel_function function);
 
-} // namespace troupe::cpu
+} // namespace troupe

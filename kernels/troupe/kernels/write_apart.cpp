@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/layout/write_apart.hpp>
+#include <troupe/kernels/write_apart.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe::cpu {
+namespace troupe {
 
 namespace {
 
@@ -81,4 +81,4 @@ std::unique_ptr<kernel> write_apart(kernel_function function) {
   return std::make_unique<apart_kernel>(function);
 }
 
-} // namespace troupe::cpu
+} // namespace troupe

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/cuda/bodies/elementwise.hpp>
+
+namespace troupe::cuda {
+
+/// Copies `count` elements, whatever their dtype: the operands X and Y of
+/// `pairs` are where each lies in `x` and where it goes in `out`.
+template <class T>
+struct move_elements {
+  static constexpr const char* name = "move_elements";
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    const T* x;
+    T* out;
+    std::int64_t count;
+    pairing pairs;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.count; i += at.count()) {
+      std::int64_t from, to;
+      a.pairs.offsets(i, from, to);
+      a.out[to] = a.x[from];
+    }
+  }
+};
+
+/// Keeps the lower or the upper triangle of matrices; zeros elsewhere.
+template <class T>
+struct keep_triangle {
+  static constexpr const char* name = "tril_triu";
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    const T* x;
+    T* out;
+    std::int64_t count;
+    std::int64_t rows; ///< of a matrix
+    std::int64_t columns;
+    std::int64_t diagonal; ///< 0: the main one; positive: above it
+    bool lower;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.count; i += at.count()) {
+      const auto above = i % a.columns - i / a.columns % a.rows - a.diagonal;
+      const bool kept = a.lower ? above <= 0 : above >= 0;
+      a.out[i] = kept ? a.x[i] : T(0);
+    }
+  }
+};
+
+/// out[i] = start + i * step
+template <class T>
+struct count_up {
+  static constexpr const char* name = "range";
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    T* out;
+    std::int64_t count;
+    T start;
+    T step;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.count; i += at.count())
+      a.out[i] = static_cast<T>(a.start + static_cast<T>(i) * a.step);
+  }
+};
+
+/// Row numbers as int64 or int32, whichever is given.
+struct row_numbers {
+  const std::int64_t* wide;
+  const std::int32_t* narrow;
+
+  TROUPE_BODY std::int64_t operator[](std::int64_t i) const {
+    return wide ? wide[i] : narrow[i];
+  }
+};
+
+/// out[i, :] = table[ids[i], :]; zeros for `padding`, which may be -1: none.
+template <class T>
+struct look_up {
+  static constexpr const char* name = "lookup_table_v2";
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    const T* table; ///< [height, width]
+    row_numbers ids;
+    T* out; ///< [rows, width]
+    fault_report* fault;
+    std::int64_t rows;
+    std::int64_t height;
+    std::int64_t width;
+    std::int64_t padding;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.rows * a.width; i += at.count()) {
+      const auto id = a.ids[i / a.width], column = i % a.width;
+      const bool pads = a.padding != -1 && id == a.padding;
+      const bool inside = id >= 0 && id < a.height;
+      if (!inside && !pads && column == 0)
+        a.fault->note(fault_report::bad_index, id, a.height);
+      a.out[i] = pads || !inside ? T(0) : a.table[id * a.width + column];
+    }
+  }
+};
+
+/// For each position: the next one with the same id; -1: none. `is_first` tells
+/// whether there is none before. Ids that have no gradient are first nowhere.
+struct link_ids {
+  static constexpr const char* name = "lookup_table_v2_grad";
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    row_numbers ids;
+    std::int32_t* next;
+    std::int32_t* is_first;
+    fault_report* fault;
+    std::int64_t count;
+    std::int64_t height;
+    std::int64_t padding;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.count; i += at.count()) {
+      const auto id = a.ids[i];
+      const bool pads = a.padding != -1 && id == a.padding;
+      const bool inside = id >= 0 && id < a.height;
+      if (!inside && !pads)
+        a.fault->note(fault_report::bad_index, id, a.height);
+      bool found = pads || !inside;
+      for (std::int64_t j = 0; j < i && !found; ++j)
+        found = a.ids[j] == id;
+      a.is_first[i] = found ? 0 : 1;
+      auto next = i + 1;
+      while (next < a.count && a.ids[next] != id)
+        ++next;
+      a.next[i] = next < a.count ? static_cast<std::int32_t>(next) : -1;
+    }
+  }
+};
+
+/// to[ids[i], :] = the sum of the rows of `dout` with this id, in their order.
+/// Rows of `to` that have no id are not written.
+struct sum_linked_rows {
+  static constexpr const char* name = "lookup_table_v2_grad";
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    row_numbers ids;
+    const std::int32_t* next;
+    const std::int32_t* is_first;
+    const float* dout; ///< [rows, width]
+    float* to;         ///< [height, width]
+    std::int64_t rows;
+    std::int64_t width;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.rows * a.width; i += at.count()) {
+      const auto row = i / a.width, column = i % a.width;
+      if (a.is_first[row] == 0)
+        continue;
+      float sum = 0;
+      for (auto r = row; r >= 0; r = a.next[r])
+        sum += a.dout[r * a.width + column];
+      a.to[a.ids[row] * a.width + column] = sum;
+    }
+  }
+};
+
+} // namespace troupe::cuda
