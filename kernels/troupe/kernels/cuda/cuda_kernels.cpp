@@ -53,10 +53,14 @@ constexpr stateless_kernel stateless_kernels[] = {
 
 constexpr checked_kernel checked_kernels[] = {
   {"adam", make_adam},
+  {"batch_norm", make_batch_norm},
+  {"batch_norm_grad", make_batch_norm_grad},
   {"conv2d", make_conv2d},
   {"conv2d_grad", make_conv2d_grad},
   {"depthwise_conv2d", make_conv2d},
   {"depthwise_conv2d_grad", make_conv2d_grad},
+  {"layer_norm", make_layer_norm},
+  {"layer_norm_grad", make_layer_norm_grad},
   {"pool2d", make_pool2d},
   {"pool2d_grad", make_pool2d_grad},
   {"softmax_with_cross_entropy", make_cross_entropy},

@@ -32,11 +32,6 @@ void run_unary_gradient(kernel_context& ctx) {
       {out.data<float>(), dout.data<float>(), dx.data<float>(), out.numel()});
 }
 
-void copy_values(const kernel_context& ctx, const tensor& from, tensor& to) {
-  if (from.raw() != to.raw() && from.bytes() > 0)
-    stream_of(ctx.queue()).copy(to.raw(), from.raw(), from.bytes());
-}
-
 // -- two operands -------------------------------------------------------------
 
 void run_add(kernel_context& ctx, float sign) {
@@ -83,7 +78,7 @@ void run_add_gradient(kernel_context& ctx, const tensor& dout,
   const auto repeats = is_y ? plan.y_repeats : plan.x_repeats;
   auto& queue = stream_of(ctx.queue());
   if (!repeats && factor == 1)
-    return copy_values(ctx, dout, to);
+    return queue_copy(stream_of(ctx.queue()), dout, to);
   if (!repeats)
     return queue.run_for_each<scale>(
       to.numel(),
@@ -178,7 +173,7 @@ void run_sum(kernel_context& ctx) {
   auto total = others.size() > 1 ? ctx.scratch(first.numel()) : out;
   const auto* from = first.data<float>();
   if (others.empty())
-    return copy_values(ctx, first, out);
+    return queue_copy(stream_of(ctx.queue()), first, out);
   for (std::size_t i = 0; i < others.size(); ++i) {
     auto& to = i + 1 == others.size() ? out : total;
     stream_of(ctx.queue())
@@ -191,7 +186,7 @@ void run_sum(kernel_context& ctx) {
 void run_assign(kernel_context& ctx) {
   const auto x = ctx.input("X");
   auto out = ctx.output("Out", x.dims(), x.type());
-  copy_values(ctx, x, out);
+  queue_copy(stream_of(ctx.queue()), x, out);
 }
 
 void run_fill_constant(kernel_context& ctx) {

@@ -40,6 +40,11 @@ std::unique_ptr<kernel> make_conv2d_grad(const attribute_map& attributes);
 std::unique_ptr<kernel> make_pool2d(const attribute_map& attributes);
 std::unique_ptr<kernel> make_pool2d_grad(const attribute_map& attributes);
 
+std::unique_ptr<kernel> make_batch_norm(const attribute_map& attributes);
+std::unique_ptr<kernel> make_batch_norm_grad(const attribute_map& attributes);
+std::unique_ptr<kernel> make_layer_norm(const attribute_map& attributes);
+std::unique_ptr<kernel> make_layer_norm_grad(const attribute_map& attributes);
+
 void run_softmax(kernel_context& ctx);
 void run_softmax_grad(kernel_context& ctx);
 std::unique_ptr<kernel> make_cross_entropy(const attribute_map& attributes);

@@ -26,6 +26,12 @@ inline void queue_fill(cuda_stream& queue, float* to, std::int64_t count,
   queue.run_for_each<fill<float>>(count, {to, count, value});
 }
 
+/// Queues a copy of all elements, unless both are the same memory.
+inline void queue_copy(cuda_stream& queue, const tensor& from, tensor& to) {
+  if (from.raw() != to.raw() && from.bytes() > 0)
+    queue.copy(to.raw(), from.raw(), from.bytes());
+}
+
 /// Queues products; no extent need be positive.
 inline void queue_products(cuda_stream& queue, const matrix_product& p) {
   if (p.m == 0 || p.n == 0 || p.count == 0)

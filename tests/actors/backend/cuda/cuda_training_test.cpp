@@ -61,7 +61,8 @@ TEST_CASE("mlp trains on CUDA devices with the CPU's losses") {
 }
 
 TEST_CASE("other nets train on CUDA devices with the CPU's losses") {
-  for (const auto& net : {test::make_lenet(), test::make_resnet(false)})
+  for (const auto& net :
+       {test::make_lenet(), test::make_resnet(false), test::make_resnet(true)})
     for (int devices : {1, 2}) {
       CAPTURE(net.name);
       CAPTURE(devices);

@@ -4,6 +4,7 @@
 #include <troupe/kernels/cuda/bodies/elementwise.hpp>
 #include <troupe/kernels/cuda/bodies/losses.hpp>
 #include <troupe/kernels/cuda/bodies/movement.hpp>
+#include <troupe/kernels/cuda/bodies/norms.hpp>
 #include <troupe/kernels/cuda/bodies/updates.hpp>
 #include <troupe/kernels/cuda/bodies/windows.hpp>
 
@@ -38,14 +39,15 @@ struct body_list {
 };
 
 /// All kernels. A driver knows them by their numbers.
-using all_bodies =
-  body_list<unary<relu_function>, unary<tanh_function>, unary<sigmoid_function>,
-            unary_gradient<relu_function>, unary_gradient<tanh_function>,
-            unary_gradient<sigmoid_function>, scale, add, fill<float>,
-            fill<std::int64_t>, fill<std::int32_t>, add_repeated, sum_repeated,
-            scale_repeated, softmax_rows, cross_entropy_gradient,
-            softmax_gradient, sum_all, spread, best_of_rows, count_right,
-            sgd_update, momentum_update, adam_update, advance_powers, unfold,
-            fold, pool, pool_gradient, move_elements<std::uint32_t>>;
+using all_bodies = body_list<
+  unary<relu_function>, unary<tanh_function>, unary<sigmoid_function>,
+  unary_gradient<relu_function>, unary_gradient<tanh_function>,
+  unary_gradient<sigmoid_function>, scale, add, fill<float>, fill<std::int64_t>,
+  fill<std::int32_t>, add_repeated, sum_repeated, scale_repeated, softmax_rows,
+  cross_entropy_gradient, softmax_gradient, sum_all, spread, best_of_rows,
+  count_right, sgd_update, momentum_update, adam_update, advance_powers, unfold,
+  fold, pool, pool_gradient, move_elements<std::uint32_t>, batch_statistics,
+  invert_variance, normalize_channels, norm_parameter_gradients,
+  batch_norm_input_gradient, normalize_rows, layer_norm_input_gradient>;
 
 } // namespace troupe::cuda
