@@ -111,6 +111,22 @@ TEST_CASE("a host value may change once it has been given to a CUDA device") {
   CHECK(first_of(*on, there) == 1);
 }
 
+TEST_CASE("a stream that reads a number waits for it") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto on = make_cuda_devices(make_test_driver(seed), 1).front();
+    const auto q = on->make_stream({.name = "a"});
+    auto x = tensor::make(on->memory(), {8}, dtype::float32);
+    float number = 0;
+    test_work w{[&](cuda_stream& queue) {
+      fill_with(queue, x, 3);
+      queue.read(&number, x.raw() + sizeof number, sizeof number);
+    }};
+    q->launch(w, {});
+    CHECK(number == 3);
+    w.wait();
+  }
+}
+
 TEST_CASE("a stream that waits for a ticket reads what was computed before") {
   for (auto waits_by : {wait_mode::event, wait_mode::block})
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {

@@ -276,11 +276,28 @@ void cuda_stream::end(notice& n) noexcept {
 void cuda_stream::throw_fault() {
   auto& report = *state_->fault;
   const std::uint32_t none = fault_report::none;
-  if (__atomic_exchange_n(&report.what, none, __ATOMIC_ACQUIRE)
-      == fault_report::bad_label)
-    throw error(errc::out_of_range, "label " + std::to_string(report.value)
-                                      + " of " + std::to_string(report.limit)
-                                      + " classes");
+  const auto found = __atomic_exchange_n(&report.what, none, __ATOMIC_ACQUIRE);
+  const auto value = std::to_string(report.value);
+  const auto limit = std::to_string(report.limit);
+  if (found == fault_report::bad_label)
+    throw error(errc::out_of_range,
+                "label " + value + " of " + limit + " classes");
+  if (found == fault_report::bad_index)
+    throw error(errc::out_of_range,
+                "index " + value + " is not in [0, " + limit + ")");
+}
+
+void cuda_stream::read(void* to, const std::byte* from, std::size_t bytes) {
+  const auto give_back = [&](std::byte* data) {
+    api().deallocate_pinned(data);
+  };
+  const std::unique_ptr<std::byte, decltype(give_back)> staging(
+    api().allocate_pinned(bytes), give_back);
+  if (!staging)
+    throw error(errc::out_of_memory, "no pinned host memory");
+  copy(staging.get(), from, bytes);
+  api().synchronize(*queue_);
+  std::memcpy(to, staging.get(), bytes);
 }
 
 void cuda_stream::drain() noexcept {

@@ -113,6 +113,10 @@ public:
     api().copy(*queue_, to, from, bytes);
   }
 
+  /// Blocks until all that is queued is done, and copies memory of the GPU to
+  /// `to`. For the few numbers that the shape of a result depends on.
+  void read(void* to, const std::byte* from, std::size_t bytes);
+
   /// A copy to pageable host memory. The GPU fills pinned memory; before the
   /// completion, a thread of the stream copies that to `to`.
   struct staged_copy {

@@ -32,6 +32,21 @@ void run_unary_gradient(kernel_context& ctx) {
       {out.data<float>(), dout.data<float>(), dx.data<float>(), out.numel()});
 }
 
+template <class Function>
+void run_unary_gradient_at(kernel_context& ctx) {
+  const auto x = float_input(ctx, "X"), dout = float_input(ctx, "Out@GRAD");
+  require_shape("Out@GRAD", dout.dims(), x.dims());
+  auto dx = float_output(ctx, "X@GRAD", x.dims());
+  stream_of(ctx.queue())
+    .run_for_each<unary_gradient_at<Function>>(
+      x.numel(),
+      {x.data<float>(), dout.data<float>(), dx.data<float>(), x.numel()});
+}
+
+bool is_approximate(const kernel_context& ctx) {
+  return ctx.attributes().get_bool("approximate", false);
+}
+
 // -- two operands -------------------------------------------------------------
 
 void run_add(kernel_context& ctx, float sign) {
@@ -102,6 +117,32 @@ void run_add_grad(kernel_context& ctx, float sign) {
   run_add_gradient(ctx, dout, plan, "Y@GRAD", y, true, sign);
 }
 
+void queue_multiply(kernel_context& ctx, const tensor& x, const tensor& y,
+                    tensor& out, const pairing& pairs) {
+  stream_of(ctx.queue())
+    .run_for_each<multiply_repeated>(out.numel(),
+                                     {x.data<float>(), y.data<float>(),
+                                      out.data<float>(), out.numel(), pairs});
+}
+
+/// Pairs the elements of the result with those of one operand.
+pairing pairing_with_result(const broadcast_plan& plan, bool is_y) {
+  auto pairs = pairing_of(plan);
+  auto step = plan.out.numel();
+  for (int axis = 0; axis < pairs.axes; ++axis) {
+    step = pairs.extent[axis] > 0 ? step / pairs.extent[axis] : 0;
+    if (!is_y)
+      pairs.y_step[axis] = pairs.x_step[axis];
+    pairs.x_step[axis] = step;
+  }
+  return pairs;
+}
+
+broadcast_plan plan_operands(const kernel_context& ctx, const shape& x,
+                             const shape& y) {
+  return plan_broadcast(x, y, ctx.attributes().get_int("axis", -1));
+}
+
 // -- constants ----------------------------------------------------------------
 
 double constant_of(const attribute_map& attributes) {
@@ -142,6 +183,21 @@ void run_sigmoid(kernel_context& ctx) {
 }
 void run_sigmoid_grad(kernel_context& ctx) {
   run_unary_gradient<sigmoid_function>(ctx);
+}
+
+void run_square(kernel_context& ctx) {
+  run_unary<square_function>(ctx);
+}
+void run_square_grad(kernel_context& ctx) {
+  run_unary_gradient_at<square_function>(ctx);
+}
+void run_gelu(kernel_context& ctx) {
+  is_approximate(ctx) ? run_unary<gelu_by_tanh_function>(ctx)
+                      : run_unary<gelu_function>(ctx);
+}
+void run_gelu_grad(kernel_context& ctx) {
+  is_approximate(ctx) ? run_unary_gradient_at<gelu_by_tanh_function>(ctx)
+                      : run_unary_gradient_at<gelu_function>(ctx);
 }
 
 void run_scale(kernel_context& ctx) {
@@ -213,6 +269,32 @@ void run_elementwise_sub(kernel_context& ctx) {
 }
 void run_elementwise_sub_grad(kernel_context& ctx) {
   run_add_grad(ctx, -1);
+}
+
+void run_elementwise_mul(kernel_context& ctx) {
+  const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
+  const auto plan = plan_operands(ctx, x.dims(), y.dims());
+  auto out = float_output(ctx, "Out", plan.out);
+  queue_multiply(ctx, x, y, out, pairing_of(plan));
+}
+
+// A product with the other operand, added up like the gradient of a sum.
+void run_elementwise_mul_grad(kernel_context& ctx) {
+  const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
+  const auto dout = float_input(ctx, "Out@GRAD");
+  const auto plan = plan_operands(ctx, x.dims(), y.dims());
+  require_shape("Out@GRAD", dout.dims(), plan.out);
+  const auto write = [&](const char* slot, const shape& dims, bool is_y,
+                         const tensor& other) {
+    if (!ctx.has_output(slot))
+      return;
+    auto products = tensor::make(ctx.on().memory(), plan.out, dtype::float32);
+    queue_multiply(ctx, dout, other, products,
+                   pairing_with_result(plan, !is_y));
+    run_add_gradient(ctx, products, plan, slot, dims, is_y, 1);
+  };
+  write("X@GRAD", x.dims(), false, y);
+  write("Y@GRAD", y.dims(), true, x);
 }
 
 } // namespace troupe::cuda

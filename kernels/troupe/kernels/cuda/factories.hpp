@@ -18,6 +18,10 @@ void run_tanh(kernel_context& ctx);
 void run_tanh_grad(kernel_context& ctx);
 void run_sigmoid(kernel_context& ctx);
 void run_sigmoid_grad(kernel_context& ctx);
+void run_square(kernel_context& ctx);
+void run_square_grad(kernel_context& ctx);
+void run_gelu(kernel_context& ctx);
+void run_gelu_grad(kernel_context& ctx);
 void run_scale(kernel_context& ctx);
 void run_sum(kernel_context& ctx);
 void run_assign(kernel_context& ctx);
@@ -26,6 +30,24 @@ void run_elementwise_add(kernel_context& ctx);
 void run_elementwise_add_grad(kernel_context& ctx);
 void run_elementwise_sub(kernel_context& ctx);
 void run_elementwise_sub_grad(kernel_context& ctx);
+void run_elementwise_mul(kernel_context& ctx);
+void run_elementwise_mul_grad(kernel_context& ctx);
+
+// Reads numbers on the host, and waits for them.
+void run_range(kernel_context& ctx);
+
+// These move elements: outputs must not overlap inputs.
+void run_transpose(kernel_context& ctx);
+void run_transpose_grad(kernel_context& ctx);
+void run_concat(kernel_context& ctx);
+void run_concat_grad(kernel_context& ctx);
+void run_split(kernel_context& ctx);
+
+void run_tril_triu(kernel_context& ctx);
+void run_lookup(kernel_context& ctx);
+std::unique_ptr<kernel> make_lookup_grad(const attribute_map& attributes);
+std::unique_ptr<kernel> make_dropout(const attribute_map& attributes);
+std::unique_ptr<kernel> make_dropout_grad(const attribute_map& attributes);
 
 void run_reduce_mean(kernel_context& ctx);
 void run_reduce_mean_grad(kernel_context& ctx);
@@ -34,6 +56,8 @@ void run_reduce_sum_grad(kernel_context& ctx);
 
 void run_mul(kernel_context& ctx);
 void run_mul_grad(kernel_context& ctx);
+std::unique_ptr<kernel> make_matmul(const attribute_map& attributes);
+std::unique_ptr<kernel> make_matmul_grad(const attribute_map& attributes);
 
 std::unique_ptr<kernel> make_conv2d(const attribute_map& attributes);
 std::unique_ptr<kernel> make_conv2d_grad(const attribute_map& attributes);
@@ -50,6 +74,8 @@ void run_softmax_grad(kernel_context& ctx);
 std::unique_ptr<kernel> make_cross_entropy(const attribute_map& attributes);
 std::unique_ptr<kernel>
 make_cross_entropy_grad(const attribute_map& attributes);
+std::unique_ptr<kernel> make_sigmoid_loss(const attribute_map& attributes);
+std::unique_ptr<kernel> make_sigmoid_loss_grad(const attribute_map& attributes);
 void run_mean(kernel_context& ctx);
 void run_mean_grad(kernel_context& ctx);
 void run_top_k(kernel_context& ctx);

@@ -90,6 +90,70 @@ public:
   }
 };
 
+// -- sigmoid_cross_entropy_with_logits ----------------------------------------
+
+class sigmoid_loss_base : public kernel {
+public:
+  sigmoid_loss_base(const attribute_map& attributes, const char* op_type)
+    : ignored_(static_cast<float>(attributes.get_int("ignore_index", -100))) {
+    if (attributes.get_bool("normalize", false))
+      throw error(errc::unsupported_op,
+                  std::string(op_type)
+                    + " with normalize has no kernel for CUDA devices",
+                  {.op_type = op_type});
+  }
+
+protected:
+  static tensor labels(const kernel_context& ctx, const tensor& x) {
+    auto label = float_input(ctx, "Label");
+    if (label.numel() != x.numel())
+      throw_shapes("X", x.dims(), "Label", label.dims(),
+                   "expected one label per element");
+    if (ctx.has_input("pos_weight"))
+      throw error(errc::unsupported_op,
+                  "pos_weight has no kernel for CUDA devices");
+    return label;
+  }
+
+  float ignored_;
+};
+
+class sigmoid_loss_kernel final : public sigmoid_loss_base {
+public:
+  explicit sigmoid_loss_kernel(const attribute_map& attributes)
+    : sigmoid_loss_base(attributes, "sigmoid_cross_entropy_with_logits") {}
+
+  void run(kernel_context& ctx) override {
+    const auto x = float_input(ctx, "X");
+    const auto label = labels(ctx, x);
+    auto out = float_output(ctx, "Out", x.dims());
+    stream_of(ctx.queue())
+      .run_for_each<sigmoid_cross_entropy>(
+        x.numel(), {x.data<float>(), label.data<float>(), out.data<float>(),
+                    x.numel(), ignored_});
+  }
+};
+
+class sigmoid_loss_grad_kernel final : public sigmoid_loss_base {
+public:
+  explicit sigmoid_loss_grad_kernel(const attribute_map& attributes)
+    : sigmoid_loss_base(attributes, "sigmoid_cross_entropy_with_logits_grad") {}
+
+  void run(kernel_context& ctx) override {
+    const auto x = float_input(ctx, "X");
+    const auto label = labels(ctx, x);
+    const auto dout = float_input(ctx, "Out@GRAD");
+    const bool single = dout.numel() == 1;
+    if (!single && dout.numel() != x.numel())
+      require_shape("Out@GRAD", dout.dims(), x.dims());
+    auto dx = float_output(ctx, "X@GRAD", x.dims());
+    stream_of(ctx.queue())
+      .run_for_each<sigmoid_cross_entropy_gradient>(
+        x.numel(), {x.data<float>(), label.data<float>(), dout.data<float>(),
+                    dx.data<float>(), x.numel(), single ? 0 : 1, ignored_});
+  }
+};
+
 float share_of_one(std::int64_t count) {
   return count == 0 ? 0 : static_cast<float>(1.0 / static_cast<double>(count));
 }
@@ -127,6 +191,15 @@ std::unique_ptr<kernel>
 make_cross_entropy_grad(const attribute_map& attributes) {
   refuse_soft_labels(attributes, "softmax_with_cross_entropy_grad");
   return std::make_unique<cross_entropy_gradient_kernel>();
+}
+
+std::unique_ptr<kernel> make_sigmoid_loss(const attribute_map& attributes) {
+  return std::make_unique<sigmoid_loss_kernel>(attributes);
+}
+
+std::unique_ptr<kernel>
+make_sigmoid_loss_grad(const attribute_map& attributes) {
+  return std::make_unique<sigmoid_loss_grad_kernel>(attributes);
 }
 
 void run_mean(kernel_context& ctx) {

@@ -2,13 +2,11 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/element_types.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/plans/range_count.hpp>
 
 #include <troupe/base/error.hpp>
 
-#include <cmath>
-#include <limits>
 #include <string>
-#include <type_traits>
 
 namespace troupe::cpu {
 
@@ -28,31 +26,11 @@ T bound(const kernel_context& ctx, std::string_view slot) {
   return value.data<T>()[0];
 }
 
-// How many numbers are in [start, end), rounded up as in Paddle.
-template <class T>
-std::int64_t count_of(T start, T end, T step) {
-  if (!(step > 0 || step < 0) || (start < end && step < 0)
-      || (start > end && step > 0))
-    throw error(errc::invalid_argument, "a range from " + std::to_string(start)
-                                          + " to " + std::to_string(end)
-                                          + " has no end with step "
-                                          + std::to_string(step));
-  const double count =
-    std::is_integral_v<T>
-      ? std::ceil(
-        static_cast<double>((static_cast<long double>(end) - start) / step))
-      : std::ceil(std::abs(static_cast<double>((end - start) / step)));
-  if (!(count <= static_cast<double>(std::numeric_limits<std::int32_t>::max())))
-    throw error(errc::invalid_argument,
-                "a range of " + std::to_string(count) + " numbers");
-  return static_cast<std::int64_t>(count);
-}
-
 template <class T>
 void write_range(kernel_context& ctx) {
   const T start = bound<T>(ctx, "Start");
   const T step = bound<T>(ctx, "Step");
-  const std::int64_t count = count_of(start, bound<T>(ctx, "End"), step);
+  const std::int64_t count = range_count(start, bound<T>(ctx, "End"), step);
   tensor out = ctx.output("Out", {count}, dtype_of<T>);
   T value = start; // added up step by step, as in Paddle
   for (T& element : out.values<T>()) {

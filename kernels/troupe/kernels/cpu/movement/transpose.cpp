@@ -2,11 +2,9 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/optimizer/in_ranges.hpp>
-
-#include <troupe/base/error.hpp>
+#include <troupe/kernels/plans/movement.hpp>
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 namespace troupe::cpu {
@@ -26,35 +24,6 @@ struct move_plan {
   move_axis row;
   move_axis col;
 };
-
-std::vector<std::size_t> permutation(const kernel_context& ctx,
-                                     std::size_t rank) {
-  std::vector<std::size_t> axes;
-  std::vector<bool> seen(rank, false);
-  for (const std::int64_t axis : ctx.attributes().get_ints("axis", {})) {
-    axes.push_back(normal_axis(axis, rank, "X"));
-    seen[axes.back()] = true;
-  }
-  if (axes.size() != rank || std::count(seen.begin(), seen.end(), false) > 0)
-    throw error(errc::invalid_argument,
-                "attribute axis of transpose2 must name each of "
-                  + std::to_string(rank) + " axes once");
-  return axes;
-}
-
-std::vector<std::size_t> inverse(const std::vector<std::size_t>& axes) {
-  std::vector<std::size_t> result(axes.size());
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    result[axes[i]] = i;
-  return result;
-}
-
-shape permuted(const shape& x, const std::vector<std::size_t>& order) {
-  shape out = x;
-  for (std::size_t i = 0; i < order.size(); ++i)
-    out[i] = x[order[i]];
-  return out;
-}
 
 // Out's axes, outermost first. Adjacent axes that stay together are merged.
 std::vector<move_axis> merged_axes(const shape& x,
@@ -165,14 +134,16 @@ void transpose(kernel_context& ctx, const tensor& x, std::string_view slot,
 
 void run_transpose(kernel_context& ctx) {
   const tensor x = ctx.input("X");
-  const auto order = permutation(ctx, x.dims().rank());
+  const auto order = transposed_axes(ctx.attributes(), x.dims().rank());
   write_xshape(ctx, x.dims(), x.type());
   transpose(ctx, x, "Out", order);
 }
 
 void run_transpose_grad(kernel_context& ctx) {
   const tensor dout = ctx.input("Out@GRAD");
-  transpose(ctx, dout, "X@GRAD", inverse(permutation(ctx, dout.dims().rank())));
+  transpose(
+    ctx, dout, "X@GRAD",
+    inverse_axes(transposed_axes(ctx.attributes(), dout.dims().rank())));
 }
 
 } // namespace troupe::cpu

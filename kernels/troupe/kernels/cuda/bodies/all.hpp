@@ -5,6 +5,7 @@
 #include <troupe/kernels/cuda/bodies/losses.hpp>
 #include <troupe/kernels/cuda/bodies/movement.hpp>
 #include <troupe/kernels/cuda/bodies/norms.hpp>
+#include <troupe/kernels/cuda/bodies/random.hpp>
 #include <troupe/kernels/cuda/bodies/updates.hpp>
 #include <troupe/kernels/cuda/bodies/windows.hpp>
 
@@ -40,14 +41,33 @@ struct body_list {
 
 /// All kernels. A driver knows them by their numbers.
 using all_bodies = body_list<
+  // elementwise.hpp
   unary<relu_function>, unary<tanh_function>, unary<sigmoid_function>,
+  unary<square_function>, unary<gelu_function>, unary<gelu_by_tanh_function>,
   unary_gradient<relu_function>, unary_gradient<tanh_function>,
-  unary_gradient<sigmoid_function>, scale, add, fill<float>, fill<std::int64_t>,
-  fill<std::int32_t>, add_repeated, sum_repeated, scale_repeated, softmax_rows,
-  cross_entropy_gradient, softmax_gradient, sum_all, spread, best_of_rows,
-  count_right, sgd_update, momentum_update, adam_update, advance_powers, unfold,
-  fold, pool, pool_gradient, move_elements<std::uint32_t>, batch_statistics,
-  invert_variance, normalize_channels, norm_parameter_gradients,
-  batch_norm_input_gradient, normalize_rows, layer_norm_input_gradient>;
+  unary_gradient<sigmoid_function>, unary_gradient_at<square_function>,
+  unary_gradient_at<gelu_function>, unary_gradient_at<gelu_by_tanh_function>,
+  scale, add, fill<float>, fill<std::int64_t>, fill<std::int32_t>,
+  fill<std::uint8_t>, add_repeated, multiply_repeated, sum_repeated,
+  scale_repeated,
+  // losses.hpp
+  softmax_rows, cross_entropy_gradient, softmax_gradient, sigmoid_cross_entropy,
+  sigmoid_cross_entropy_gradient, sum_all, spread, best_of_rows, count_right,
+  // movement.hpp
+  move_elements<std::uint8_t>, move_elements<std::uint32_t>,
+  move_elements<std::uint64_t>, keep_triangle<std::uint8_t>,
+  keep_triangle<std::uint32_t>, keep_triangle<std::uint64_t>, count_up<float>,
+  count_up<std::int64_t>, count_up<std::int32_t>, look_up, link_ids,
+  sum_linked_rows,
+  // norms.hpp
+  batch_statistics, invert_variance, normalize_channels,
+  norm_parameter_gradients, batch_norm_input_gradient, normalize_rows,
+  layer_norm_input_gradient,
+  // random.hpp
+  drop_out, apply_mask,
+  // updates.hpp
+  sgd_update, momentum_update, adam_update, advance_powers,
+  // windows.hpp
+  unfold, fold, pool, pool_gradient>;
 
 } // namespace troupe::cuda

@@ -26,6 +26,40 @@ struct sigmoid_function {
   TROUPE_BODY static float slope(float out) { return out * (1 - out); }
 };
 
+struct square_function {
+  static constexpr const char* name = "square";
+  TROUPE_BODY static float of(float x) { return x * x; }
+  /// The derivative, given x.
+  TROUPE_BODY static float slope_at(float x) { return 2 * x; }
+};
+
+/// x times the normal distribution's value at x
+struct gelu_function {
+  static constexpr const char* name = "gelu";
+  TROUPE_BODY static float distribution(float x) {
+    return 0.5f * (1 + ::erff(x * 0.70710678f));
+  }
+  TROUPE_BODY static float of(float x) { return x * distribution(x); }
+  TROUPE_BODY static float slope_at(float x) {
+    const float density = 0.39894228f * ::expf(-0.5f * x * x);
+    return distribution(x) + x * density;
+  }
+};
+
+/// The same, approximately.
+struct gelu_by_tanh_function {
+  static constexpr const char* name = "gelu";
+  TROUPE_BODY static float inner(float x) {
+    return ::tanhf(0.79788456f * (x + 0.044715f * x * x * x));
+  }
+  TROUPE_BODY static float of(float x) { return 0.5f * x * (1 + inner(x)); }
+  TROUPE_BODY static float slope_at(float x) {
+    const float t = inner(x);
+    const float inner_slope = 0.79788456f * (1 + 3 * 0.044715f * x * x);
+    return 0.5f * (1 + t + x * (1 - t * t) * inner_slope);
+  }
+};
+
 /// out[i] = f(x[i])
 template <class Function>
 struct unary {
@@ -60,6 +94,25 @@ struct unary_gradient {
                               int) {
     for (auto i = at.index(); i < a.count; i += at.count())
       a.dx[i] = a.dout[i] * Function::slope(a.out[i]);
+  }
+};
+
+/// dx[i] = dout[i] * f'(x[i]), given x[i]
+template <class Function>
+struct unary_gradient_at {
+  static constexpr const char* name = Function::name;
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    const float* x;
+    const float* dout;
+    float* dx;
+    std::int64_t count;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.count; i += at.count())
+      a.dx[i] = a.dout[i] * Function::slope_at(a.x[i]);
   }
 };
 
@@ -161,6 +214,28 @@ struct add_repeated {
       std::int64_t x, y;
       a.pairs.offsets(i, x, y);
       a.out[i] = a.x[x] + a.sign * a.y[y];
+    }
+  }
+};
+
+/// out[i] = x * y
+struct multiply_repeated {
+  static constexpr const char* name = "elementwise_mul";
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    const float* x;
+    const float* y;
+    float* out;
+    std::int64_t count;
+    pairing pairs;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.count; i += at.count()) {
+      std::int64_t x, y;
+      a.pairs.offsets(i, x, y);
+      a.out[i] = a.x[x] * a.y[y];
     }
   }
 };

@@ -152,6 +152,59 @@ struct softmax_gradient {
   }
 };
 
+/// out[i] = -log of the probability that logit x[i] gives to label[i], a
+/// number in [0, 1]; 0 for the label that is ignored
+struct sigmoid_cross_entropy {
+  static constexpr const char* name = "sigmoid_cross_entropy_with_logits";
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    const float* x;
+    const float* label;
+    float* out;
+    std::int64_t count;
+    float ignored;
+  };
+  TROUPE_BODY static bool is_ignored(float label, float ignored) {
+    return ::fabsf(label - ignored) < 1e-6f;
+  }
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.count; i += at.count()) {
+      const float x = a.x[i], y = a.label[i];
+      const float loss =
+        (x > 0 ? x : 0.0f) - x * y + ::logf(1 + ::expf(-::fabsf(x)));
+      a.out[i] = is_ignored(y, a.ignored) ? 0.0f : loss;
+    }
+  }
+};
+
+/// dx[i] = dout[i] * (sigmoid(x[i]) - label[i]); 0 for the label that is
+/// ignored
+struct sigmoid_cross_entropy_gradient {
+  static constexpr const char* name = "sigmoid_cross_entropy_with_logits_grad";
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    const float* x;
+    const float* label;
+    const float* dout;
+    float* dx;
+    std::int64_t count;
+    std::int64_t dout_step; ///< 0: all elements have one
+    float ignored;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.count; i += at.count()) {
+      const float slope = 1 / (1 + ::expf(-a.x[i])) - a.label[i];
+      a.dx[i] = sigmoid_cross_entropy::is_ignored(a.label[i], a.ignored)
+                  ? 0.0f
+                  : a.dout[i * a.dout_step] * slope;
+    }
+  }
+};
+
 /// out[0] = factor * the sum of x. One block.
 struct sum_all {
   static constexpr const char* name = "mean";

@@ -83,15 +83,14 @@ struct row_numbers {
 };
 
 /// out[i, :] = table[ids[i], :]; zeros for `padding`, which may be -1: none.
-template <class T>
 struct look_up {
   static constexpr const char* name = "lookup_table_v2";
   static constexpr int phases = 1;
   using shared = nothing_shared;
   struct arguments {
-    const T* table; ///< [height, width]
+    const float* table; ///< [height, width]
     row_numbers ids;
-    T* out; ///< [rows, width]
+    float* out; ///< [rows, width]
     fault_report* fault;
     std::int64_t rows;
     std::int64_t height;
@@ -106,7 +105,7 @@ struct look_up {
       const bool inside = id >= 0 && id < a.height;
       if (!inside && !pads && column == 0)
         a.fault->note(fault_report::bad_index, id, a.height);
-      a.out[i] = pads || !inside ? T(0) : a.table[id * a.width + column];
+      a.out[i] = pads || !inside ? 0.0f : a.table[id * a.width + column];
     }
   }
 };
