@@ -2,12 +2,10 @@
 // Programs that real Paddle wrote, trained here: the losses, device by device,
 // and the parameters are those of Paddle's own executors.
 
-#include "paddle/program_fixture.hpp"
+#include "paddle/program_run.hpp"
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/graph/paddle/program_file.hpp>
-#include <troupe/kernels/io/npz.hpp>
 
 #include <doctest/doctest.h>
 
@@ -20,35 +18,6 @@ TEST_SUITE("paddle.program_losses") {
 
 namespace {
 
-/// The arrays of step `step`, which are rows of arrays over all steps.
-feed_map feeds_of(const named_tensors& arrays, std::int64_t step) {
-  feed_map feeds;
-  for (const auto& [name, all] : arrays) {
-    const shape& dims = all.dims();
-    feeds.emplace(name, all.rows(step, 1).reshaped(
-                          shape(std::vector(dims.begin() + 1, dims.end()))));
-  }
-  return feeds;
-}
-
-std::shared_ptr<scope> parameters_of(const program_fixture& fixture,
-                                     const std::string& file, arena& memory) {
-  auto parameters = std::make_shared<scope>();
-  load_parameters(fixture.main(), fixture.file(file), *parameters, memory);
-  return parameters;
-}
-
-loss_curve train(executor& exe, const program_fixture& fixture,
-                 const named_tensors& arrays) {
-  loss_curve curve;
-  for (std::size_t i = 0; i < fixture.steps(); ++i) {
-    const auto result = exe.run(feeds_of(arrays, static_cast<std::int64_t>(i)));
-    curve.losses.push_back(result.loss);
-    curve.device_losses.push_back(result.losses);
-  }
-  return curve;
-}
-
 void check_training(const std::string& name, const std::string& mode_name) {
   const program_fixture fixture{name};
   const run_mode mode = mode_of(mode_name);
@@ -59,8 +28,7 @@ void check_training(const std::string& name, const std::string& mode_name) {
   options.parameters = parameters_of(fixture, "params0.pdiparams", memory);
   options.lowering.kernel_layouts = true;
   executor exe{fixture.main(), options};
-  fixture.check_losses(
-    mode, train(exe, fixture, read_npz(fixture.file("feeds.npz"), memory)));
+  fixture.check_losses(mode, train(exe, fixture, memory));
   exe.synchronize_parameters();
   if (mode_name == "executor")
     fixture.check_parameters(exe.parameters());

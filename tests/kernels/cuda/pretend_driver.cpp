@@ -65,15 +65,34 @@ struct runner_of {
 
 constexpr auto runners = all_bodies::table<runner_of>();
 
+/// B as [k, n], not transposed.
+std::vector<double> plain_factor(const matrix_product& p) {
+  std::vector<double> b(static_cast<std::size_t>(p.k * p.n));
+  for (std::int64_t l = 0; l < p.k; ++l)
+    for (std::int64_t j = 0; j < p.n; ++j)
+      b[static_cast<std::size_t>(l * p.n + j)] =
+        p.b[p.b_transposed ? j * p.k + l : l * p.n + j];
+  return b;
+}
+
+/// In double precision; rows of C at a time, because that is fast.
 void multiply_once(const matrix_product& p) {
-  for (std::int64_t i = 0; i < p.m; ++i)
-    for (std::int64_t j = 0; j < p.n; ++j) {
-      double sum = p.adds ? p.c[i * p.n + j] : 0;
-      for (std::int64_t l = 0; l < p.k; ++l)
-        sum += double{p.a[p.a_transposed ? l * p.m + i : i * p.k + l]}
-               * double{p.b[p.b_transposed ? j * p.k + l : l * p.n + j]};
-      p.c[i * p.n + j] = static_cast<float>(sum);
+  const auto factor = plain_factor(p);
+  std::vector<double> row(static_cast<std::size_t>(p.n));
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    std::ranges::fill(row, 0.0);
+    const auto* b = factor.data();
+    for (std::int64_t l = 0; l < p.k; ++l) {
+      const double a = p.a[p.a_transposed ? l * p.m + i : i * p.k + l];
+      for (double& sum : row)
+        sum += a * *b++;
     }
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      auto& c = p.c[i * p.n + j];
+      c = static_cast<float>((p.adds ? double{c} : 0)
+                             + row[static_cast<std::size_t>(j)]);
+    }
+  }
 }
 
 void multiply_plainly(matrix_product p) {

@@ -131,7 +131,7 @@ protected:
   /// Unfolds images as `by` says.
   static void run_unfold(cuda_stream& queue, const float* x, float* to,
                          const convolution& c, const unfolding& by) {
-    const auto count = by.images * c.unfolded_rows() * c.positions();
+    const auto count = by.images * by.channels * c.positions();
     queue.run_for_each<unfold>(count, {x, to, count, by});
   }
 };

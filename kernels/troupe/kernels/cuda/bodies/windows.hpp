@@ -42,7 +42,9 @@ struct unfolding {
   std::int64_t row_step;   ///< and between rows
 };
 
-/// Writes what the kernel covers at each position; zeros for padding.
+/// Writes what the kernel covers at each position; zeros for padding. A thread
+/// per channel and position, so that divisions are few, and neighbours write
+/// side by side.
 struct unfold {
   static constexpr const char* name = "conv2d";
   static constexpr int phases = 1;
@@ -50,7 +52,7 @@ struct unfold {
   struct arguments {
     const float* x;
     float* unfolded;
-    std::int64_t count; ///< elements of `unfolded`
+    std::int64_t count; ///< images * channels * positions
     unfolding by;
   };
   TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
@@ -58,19 +60,18 @@ struct unfold {
     const auto& h = a.by.rows;
     const auto& w = a.by.columns;
     for (auto i = at.index(); i < a.count; i += at.count()) {
-      auto rest = i;
-      const auto p = rest % w.positions;
-      rest /= w.positions;
-      const auto q = rest % h.positions;
-      rest /= h.positions;
-      const auto row = rest % (a.by.channels * h.extent * w.extent);
-      const auto image = rest / (a.by.channels * h.extent * w.extent);
-      const auto y = h.source(q, row / w.extent % h.extent);
-      const auto x = w.source(p, row % w.extent);
-      const auto plane = image * a.by.channels + row / w.extent / h.extent;
-      a.unfolded[image * a.by.image_step + row * a.by.row_step + q * w.positions
-                 + p] =
-        y < 0 || x < 0 ? 0.0f : a.x[(plane * h.length + y) * w.length + x];
+      const auto p = i % w.positions, q = i / w.positions % h.positions;
+      const auto plane = i / w.positions / h.positions;
+      const auto image = plane / a.by.channels;
+      const auto channel = plane % a.by.channels;
+      const auto* from = a.x + plane * h.length * w.length;
+      auto* to = a.unfolded + image * a.by.image_step + q * w.positions + p
+                 + channel * h.extent * w.extent * a.by.row_step;
+      for (std::int64_t e = 0; e < h.extent; ++e)
+        for (std::int64_t f = 0; f < w.extent; ++f, to += a.by.row_step) {
+          const auto y = h.source(q, e), x = w.source(p, f);
+          *to = y < 0 || x < 0 ? 0.0f : from[y * w.length + x];
+        }
     }
   }
 };
