@@ -117,12 +117,13 @@ void run_add_grad(kernel_context& ctx, float sign) {
   run_add_gradient(ctx, dout, plan, "Y@GRAD", y, true, sign);
 }
 
-void queue_multiply(kernel_context& ctx, const tensor& x, const tensor& y,
-                    tensor& out, const pairing& pairs) {
+template <class Function>
+void queue_pairs(kernel_context& ctx, const tensor& x, const tensor& y,
+                 tensor& out, const pairing& pairs) {
   stream_of(ctx.queue())
-    .run_for_each<multiply_repeated>(out.numel(),
-                                     {x.data<float>(), y.data<float>(),
-                                      out.data<float>(), out.numel(), pairs});
+    .run_for_each<combine_repeated<Function>>(
+      out.numel(), {x.data<float>(), y.data<float>(), out.data<float>(),
+                    out.numel(), pairs});
 }
 
 /// Pairs the elements of the result with those of one operand.
@@ -141,6 +142,14 @@ pairing pairing_with_result(const broadcast_plan& plan, bool is_y) {
 broadcast_plan plan_operands(const kernel_context& ctx, const shape& x,
                              const shape& y) {
   return plan_broadcast(x, y, ctx.attributes().get_int("axis", -1));
+}
+
+template <class Function>
+void run_combined(kernel_context& ctx) {
+  const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
+  const auto plan = plan_operands(ctx, x.dims(), y.dims());
+  auto out = float_output(ctx, "Out", plan.out);
+  queue_pairs<Function>(ctx, x, y, out, pairing_of(plan));
 }
 
 // -- constants ----------------------------------------------------------------
@@ -190,6 +199,9 @@ void run_square(kernel_context& ctx) {
 }
 void run_square_grad(kernel_context& ctx) {
   run_unary_gradient_at<square_function>(ctx);
+}
+void run_sqrt(kernel_context& ctx) {
+  run_unary<sqrt_function>(ctx);
 }
 void run_gelu(kernel_context& ctx) {
   is_approximate(ctx) ? run_unary<gelu_by_tanh_function>(ctx)
@@ -272,10 +284,13 @@ void run_elementwise_sub_grad(kernel_context& ctx) {
 }
 
 void run_elementwise_mul(kernel_context& ctx) {
-  const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
-  const auto plan = plan_operands(ctx, x.dims(), y.dims());
-  auto out = float_output(ctx, "Out", plan.out);
-  queue_multiply(ctx, x, y, out, pairing_of(plan));
+  run_combined<multiply_function>(ctx);
+}
+void run_elementwise_div(kernel_context& ctx) {
+  run_combined<divide_function>(ctx);
+}
+void run_elementwise_max(kernel_context& ctx) {
+  run_combined<larger_function>(ctx);
 }
 
 // A product with the other operand, added up like the gradient of a sum.
@@ -289,8 +304,8 @@ void run_elementwise_mul_grad(kernel_context& ctx) {
     if (!ctx.has_output(slot))
       return;
     auto products = tensor::make(ctx.on().memory(), plan.out, dtype::float32);
-    queue_multiply(ctx, dout, other, products,
-                   pairing_with_result(plan, !is_y));
+    queue_pairs<multiply_function>(ctx, dout, other, products,
+                                   pairing_with_result(plan, !is_y));
     run_add_gradient(ctx, products, plan, slot, dims, is_y, 1);
   };
   write("X@GRAD", x.dims(), false, y);

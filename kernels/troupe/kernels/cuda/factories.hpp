@@ -20,6 +20,7 @@ void run_sigmoid(kernel_context& ctx);
 void run_sigmoid_grad(kernel_context& ctx);
 void run_square(kernel_context& ctx);
 void run_square_grad(kernel_context& ctx);
+void run_sqrt(kernel_context& ctx);
 void run_gelu(kernel_context& ctx);
 void run_gelu_grad(kernel_context& ctx);
 void run_scale(kernel_context& ctx);
@@ -32,6 +33,8 @@ void run_elementwise_sub(kernel_context& ctx);
 void run_elementwise_sub_grad(kernel_context& ctx);
 void run_elementwise_mul(kernel_context& ctx);
 void run_elementwise_mul_grad(kernel_context& ctx);
+void run_elementwise_div(kernel_context& ctx);
+void run_elementwise_max(kernel_context& ctx);
 
 // Reads numbers on the host, and waits for them.
 void run_range(kernel_context& ctx);
@@ -78,6 +81,7 @@ std::unique_ptr<kernel> make_sigmoid_loss(const attribute_map& attributes);
 std::unique_ptr<kernel> make_sigmoid_loss_grad(const attribute_map& attributes);
 void run_mean(kernel_context& ctx);
 void run_mean_grad(kernel_context& ctx);
+void run_squared_l2_norm(kernel_context& ctx);
 void run_top_k(kernel_context& ctx);
 void run_accuracy(kernel_context& ctx);
 

@@ -210,6 +210,14 @@ void run_mean(kernel_context& ctx) {
                                       x.numel(), share_of_one(x.numel())});
 }
 
+void run_squared_l2_norm(kernel_context& ctx) {
+  const auto x = float_input(ctx, "X");
+  auto out = float_output(ctx, "Out", {1});
+  stream_of(ctx.queue())
+    .run<sum_squares>({1, most_threads},
+                      {x.data<float>(), out.data<float>(), x.numel()});
+}
+
 void run_mean_grad(kernel_context& ctx) {
   const auto x = input_shape(ctx, "X");
   const auto dout = float_input(ctx, "Out@GRAD");

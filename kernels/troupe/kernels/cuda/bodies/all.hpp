@@ -43,16 +43,18 @@ struct body_list {
 using all_bodies = body_list<
   // elementwise.hpp
   unary<relu_function>, unary<tanh_function>, unary<sigmoid_function>,
-  unary<square_function>, unary<gelu_function>, unary<gelu_by_tanh_function>,
-  unary_gradient<relu_function>, unary_gradient<tanh_function>,
-  unary_gradient<sigmoid_function>, unary_gradient_at<square_function>,
-  unary_gradient_at<gelu_function>, unary_gradient_at<gelu_by_tanh_function>,
-  scale, add, fill<float>, fill<std::int64_t>, fill<std::int32_t>,
-  fill<std::uint8_t>, add_repeated, multiply_repeated, sum_repeated,
-  scale_repeated,
+  unary<square_function>, unary<sqrt_function>, unary<gelu_function>,
+  unary<gelu_by_tanh_function>, unary_gradient<relu_function>,
+  unary_gradient<tanh_function>, unary_gradient<sigmoid_function>,
+  unary_gradient_at<square_function>, unary_gradient_at<gelu_function>,
+  unary_gradient_at<gelu_by_tanh_function>, scale, add, fill<float>,
+  fill<std::int64_t>, fill<std::int32_t>, fill<std::uint8_t>, add_repeated,
+  combine_repeated<multiply_function>, combine_repeated<divide_function>,
+  combine_repeated<larger_function>, sum_repeated, scale_repeated,
   // losses.hpp
   softmax_rows, cross_entropy_gradient, softmax_gradient, sigmoid_cross_entropy,
-  sigmoid_cross_entropy_gradient, sum_all, spread, best_of_rows, count_right,
+  sigmoid_cross_entropy_gradient, sum_all, sum_squares, spread, best_of_rows,
+  count_right,
   // movement.hpp
   move_elements<std::uint8_t>, move_elements<std::uint32_t>,
   move_elements<std::uint64_t>, keep_triangle<std::uint8_t>,

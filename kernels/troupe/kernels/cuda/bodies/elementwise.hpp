@@ -33,6 +33,11 @@ struct square_function {
   TROUPE_BODY static float slope_at(float x) { return 2 * x; }
 };
 
+struct sqrt_function {
+  static constexpr const char* name = "sqrt";
+  TROUPE_BODY static float of(float x) { return ::sqrtf(x); }
+};
+
 /// x times the normal distribution's value at x
 struct gelu_function {
   static constexpr const char* name = "gelu";
@@ -218,9 +223,25 @@ struct add_repeated {
   }
 };
 
-/// out[i] = x * y
-struct multiply_repeated {
+struct multiply_function {
   static constexpr const char* name = "elementwise_mul";
+  TROUPE_BODY static float of(float x, float y) { return x * y; }
+};
+
+struct divide_function {
+  static constexpr const char* name = "elementwise_div";
+  TROUPE_BODY static float of(float x, float y) { return x / y; }
+};
+
+struct larger_function {
+  static constexpr const char* name = "elementwise_max";
+  TROUPE_BODY static float of(float x, float y) { return x > y ? x : y; }
+};
+
+/// out[i] = f(x, y)
+template <class Function>
+struct combine_repeated {
+  static constexpr const char* name = Function::name;
   static constexpr int phases = 1;
   using shared = nothing_shared;
   struct arguments {
@@ -235,7 +256,7 @@ struct multiply_repeated {
     for (auto i = at.index(); i < a.count; i += at.count()) {
       std::int64_t x, y;
       a.pairs.offsets(i, x, y);
-      a.out[i] = a.x[x] * a.y[y];
+      a.out[i] = Function::of(a.x[x], a.y[y]);
     }
   }
 };

@@ -232,6 +232,32 @@ struct sum_all {
   }
 };
 
+/// out[0] = the sum of the squares of x. One block.
+struct sum_squares {
+  static constexpr const char* name = "squared_l2_norm";
+  static constexpr int phases = 2;
+  using shared = block_parts;
+  struct arguments {
+    const float* x;
+    float* out;
+    std::int64_t count;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared& s,
+                              int phase) {
+    if (phase == 0) {
+      float sum = 0;
+      for (auto i = at.index(); i < a.count; i += at.count())
+        sum += a.x[i] * a.x[i];
+      s.part[at.thread] = sum;
+    } else if (at.thread == 0) {
+      float sum = 0;
+      for (std::uint32_t t = 0; t < at.threads; ++t)
+        sum += s.part[t];
+      a.out[0] = sum;
+    }
+  }
+};
+
 /// dx[i] = factor * dout[0]
 struct spread {
   static constexpr const char* name = "mean_grad";
