@@ -133,6 +133,11 @@ std::vector<op_case> more_cases() {
                            sigmoid_loss({7, 3}),
                            of_x("sqrt", random_values({7, 5}, 1, 0, 9)),
                            of_x("squared_l2_norm", random_values({19, 31}, 1))};
+  for (auto type : {dtype::int64, dtype::int32})
+    for (auto name : {"elementwise_add", "elementwise_sub"})
+      all.push_back({.type = name,
+                     .inputs = {{"X", {random_indices({4, 3}, 1, -9, 9, type)}},
+                                {"Y", {random_indices({3}, 2, -9, 9, type)}}}});
   for (auto type : {"elementwise_div", "elementwise_max"})
     for (auto& [y, axis] : std::vector<std::pair<shape, int>>{
            {{2, 3, 5}, -1}, {{3}, 1}, {{5}, -1}, {{1}, -1}})

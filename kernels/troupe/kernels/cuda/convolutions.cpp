@@ -184,7 +184,7 @@ private:
     const auto plan = plan_broadcast(out.dims(), {bias.numel()}, 1);
     auto* const sums = out.data<float>();
     stream_of(ctx.queue())
-      .run_for_each<add_repeated>(
+      .run_for_each<add_repeated<float>>(
         out.numel(),
         {sums, bias.data<float>(), sums, out.numel(), 1, pairing_of(plan)});
   }

@@ -49,16 +49,32 @@ bool is_approximate(const kernel_context& ctx) {
 
 // -- two operands -------------------------------------------------------------
 
-void run_add(kernel_context& ctx, float sign) {
-  const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
-  const auto plan =
-    plan_broadcast(x.dims(), y.dims(), ctx.attributes().get_int("axis", -1));
-  auto out = float_output(ctx, "Out", plan.out);
+broadcast_plan plan_operands(const kernel_context& ctx, const shape& x,
+                             const shape& y) {
+  return plan_broadcast(x, y, ctx.attributes().get_int("axis", -1));
+}
+
+template <class T>
+void queue_add(kernel_context& ctx, const tensor& x, const tensor& y, int sign,
+               tensor& out, const broadcast_plan& plan) {
   const auto count = plan.out.numel();
   stream_of(ctx.queue())
-    .run_for_each<add_repeated>(count, {x.data<float>(), y.data<float>(),
-                                        out.data<float>(), count, sign,
-                                        pairing_of(plan)});
+    .run_for_each<add_repeated<T>>(
+      count, {x.data<T>(), y.data<T>(), out.data<T>(), count,
+              static_cast<T>(sign), pairing_of(plan)});
+}
+
+void run_add(kernel_context& ctx, int sign) {
+  const auto x = ctx.input("X"), y = ctx.input("Y");
+  require_type("Y", y.type(), x.type());
+  const auto plan = plan_operands(ctx, x.dims(), y.dims());
+  auto out = ctx.output("Out", plan.out, x.type());
+  switch (x.type()) {
+  case dtype::float32: return queue_add<float>(ctx, x, y, sign, out, plan);
+  case dtype::int32: return queue_add<std::int32_t>(ctx, x, y, sign, out, plan);
+  case dtype::int64: return queue_add<std::int64_t>(ctx, x, y, sign, out, plan);
+  default: throw_dtype("X", x.type(), "float32, int32 or int64");
+  }
 }
 
 /// The axes of a result, first those that an operand keeps.
@@ -137,11 +153,6 @@ pairing pairing_with_result(const broadcast_plan& plan, bool is_y) {
     pairs.x_step[axis] = step;
   }
   return pairs;
-}
-
-broadcast_plan plan_operands(const kernel_context& ctx, const shape& x,
-                             const shape& y) {
-  return plan_broadcast(x, y, ctx.attributes().get_int("axis", -1));
 }
 
 template <class Function>

@@ -48,7 +48,8 @@ using all_bodies = body_list<
   unary_gradient<tanh_function>, unary_gradient<sigmoid_function>,
   unary_gradient_at<square_function>, unary_gradient_at<gelu_function>,
   unary_gradient_at<gelu_by_tanh_function>, scale, add, fill<float>,
-  fill<std::int64_t>, fill<std::int32_t>, fill<std::uint8_t>, add_repeated,
+  fill<std::int64_t>, fill<std::int32_t>, fill<std::uint8_t>,
+  add_repeated<float>, add_repeated<std::int64_t>, add_repeated<std::int32_t>,
   combine_repeated<multiply_function>, combine_repeated<divide_function>,
   combine_repeated<larger_function>, sum_repeated, scale_repeated,
   // losses.hpp

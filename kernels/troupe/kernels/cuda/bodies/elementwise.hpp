@@ -201,16 +201,17 @@ struct pairing {
 };
 
 /// out[i] = x + sign * y
+template <class T>
 struct add_repeated {
   static constexpr const char* name = "elementwise_add";
   static constexpr int phases = 1;
   using shared = nothing_shared;
   struct arguments {
-    const float* x;
-    const float* y;
-    float* out;
+    const T* x;
+    const T* y;
+    T* out;
     std::int64_t count;
-    float sign;
+    T sign;
     pairing pairs;
   };
   TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
