@@ -68,7 +68,7 @@ void check_layouts(const op_case& c) {
 cpu::conv_problem problem(const shape& images, std::int64_t filters,
                           std::int64_t stride = 1) {
   const auto axis = [&](std::int64_t length) {
-    return cpu::window_axis{length, 3, stride, 1, 1, 1};
+    return window_axis{length, 3, stride, 1, 1, 1};
   };
   const auto h = axis(images[2]);
   const auto w = axis(images[3]);
