@@ -74,9 +74,12 @@ TEST_CASE(
       run_troupe({"inspect", net, "--devices", "cuda:0", "--json"}).out;
     return nlohmann::json::parse(text)["unsupported_ops"];
   };
-  CHECK(missing("mlp").empty());
+  for (auto net : {"mlp", "resnet50", "gpt", "widedeep"})
+    CHECK(missing(net).empty());
   CHECK(missing(fixture).empty());
-  CHECK(missing("lenet").contains("conv2d"));
-  CHECK_FALSE(missing("lenet").contains("mul"));
+  const auto lstm =
+    missing(TROUPE_TEST_DATA "/paddle_sequences/lstm/main.pdmodel");
+  CHECK(lstm.contains("rnn"));
+  CHECK_FALSE(lstm.contains("mul"));
 }
 } // TEST_SUITE("apps.unsupported_ops")
