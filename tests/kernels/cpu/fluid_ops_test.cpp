@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops of older Fluid releases that Paddle 2.6 no longer has: against values
 // worked out by hand and against central differences, in double precision.
-#include <support/gradient_check.hpp>
+#include <kernels/cases/gradient_difference.hpp>
 #include <support/op_runner.hpp>
 
 #include <troupe/base/error.hpp>

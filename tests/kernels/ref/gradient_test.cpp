@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kernels/cases/cases.hpp>
-#include <kernels/ref/gradient_check.hpp>
+#include <kernels/cases/gradient_difference.hpp>
 #include <support/op_runner.hpp>
 
 #include <troupe/kernels/kernel.hpp>

@@ -37,7 +37,7 @@ bool is_fused_to_split(const op_desc& op, sync_batch_norm which) {
          || op.attributes.get_bool(synchronised_attribute, false);
 }
 
-bool takes_batch_statistics(const op_desc& op) {
+bool normalizes_by_batch(const op_desc& op) {
   const auto& a = op.attributes;
   return !a.get_bool("use_global_stats", false)
          && (!a.get_bool("is_test", false)
@@ -45,13 +45,13 @@ bool takes_batch_statistics(const op_desc& op) {
 }
 
 bool is_forward(const op_desc& op, sync_batch_norm which) {
-  return takes_batch_statistics(op)
+  return normalizes_by_batch(op)
          && (is_fused(op) ? is_fused_to_split(op, which)
                           : is_single(op, "batch_norm", which));
 }
 
 bool is_gradient(const op_desc& op, sync_batch_norm which) {
-  return takes_batch_statistics(op)
+  return normalizes_by_batch(op)
          && (is_fused_gradient(op) ? is_fused_to_split(op, which)
                                    : is_single(op, "batch_norm_grad", which));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kernels/ref/gradient_check.hpp>
+#include <kernels/cases/gradient_difference.hpp>
 
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
