@@ -316,8 +316,9 @@ TEST_CASE("gradients of outputs are given by feeds, and inputs can have one") {
     CHECK((op.role() & role_loss) == 0);
 }
 
-TEST_CASE("outputs and inputs without a gradient are refused; the program is "
-          "unchanged") {
+TEST_CASE(
+  "outputs and inputs without a gradient are refused, and the program is "
+  "unchanged") {
   network net;
   auto x = net.data("x", {-1, 4});
   auto id = net.data("id", {-1, 1}, dtype::int64);

@@ -85,10 +85,6 @@ tensor float_output(const kernel_context& ctx, std::string_view slot,
 }
 
 index_values::index_values(const tensor& source, std::string_view slot) {
-  if (!source.memory().is_host())
-    throw error(errc::unsupported_op,
-                "the numbers in " + std::string(slot)
-                  + " lie in memory that the host cannot read");
   if (source.type() == dtype::int64)
     wide_ = source.data<std::int64_t>();
   else if (source.type() == dtype::int32)
@@ -105,10 +101,23 @@ std::vector<std::int64_t> integers(const tensor& value, std::string_view slot) {
   return all;
 }
 
+namespace {
+
+/// The host of a device with memory of its own cannot read the input.
+void require_host_memory(const kernel_context& ctx, std::string_view slot) {
+  if (!has_host_memory(ctx.on().id().kind))
+    throw error(errc::unsupported_op,
+                "the numbers in " + std::string(slot)
+                  + " lie in memory that the host cannot read");
+}
+
+} // namespace
+
 std::int64_t integer_of(const kernel_context& ctx, std::string_view slot,
                         std::string_view name, std::int64_t otherwise) {
   if (!ctx.has_input(slot))
     return ctx.attributes().get_int(name, otherwise);
+  require_host_memory(ctx, slot);
   return one_integer(ctx.input(slot), slot);
 }
 
@@ -117,13 +126,16 @@ std::vector<std::int64_t> integers_of(const kernel_context& ctx,
                                       std::string_view slot,
                                       std::string_view name) {
   if (ctx.has_input(list_slot)) {
+    require_host_memory(ctx, list_slot);
     std::vector<std::int64_t> all;
     for (std::size_t i = 0; i < ctx.num_inputs(list_slot); ++i)
       all.push_back(one_integer(ctx.input(list_slot, i), list_slot));
     return all;
   }
-  if (ctx.has_input(slot))
+  if (ctx.has_input(slot)) {
+    require_host_memory(ctx, slot);
     return integers(ctx.input(slot), slot);
+  }
   return ctx.attributes().get_ints(name, {});
 }
 

@@ -149,7 +149,7 @@ TEST_CASE_FIXTURE(mlp, "outputs and all gradients are those that PyTorch "
 
 TEST_CASE_FIXTURE(mlp,
                   "devices whose work ends late and out of order give the "
-                  "same; an output lies on the device that was asked for") {
+                  "same, and an output lies on the device that was asked for") {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     const sim_times late{.max_delay_us = 200, .seed = seed};
     const auto on =
@@ -524,7 +524,7 @@ TEST_CASE_FIXTURE(mlp, "inputs can be nested, by name, or whole") {
 }
 
 TEST_CASE_FIXTURE(picky,
-                  "a failing replica is named with its device and the op; "
+                  "a failing replica is named with its device and the op, and "
                   "the module is unchanged and can go on") {
   data_parallel model{net_module, ids("cpu:3"), std::nullopt, options};
   const auto good = counting({3, 2}, 1);

@@ -50,9 +50,10 @@ TEST_CASE_FIXTURE(host_application, "replicas run at the same time, each on a "
   CHECK(elsewhere == 2);
 }
 
-TEST_CASE_FIXTURE(host_application,
-                  "all replicas are waited for; the first error by index names "
-                  "replica and device, and keeps its cause") {
+TEST_CASE_FIXTURE(
+  host_application,
+  "all replicas are waited for, and the first error by index names "
+  "replica and device, and keeps its cause") {
   std::atomic<int> ended{0};
   std::latch second_failed{1};
   const std::vector<task> tasks{
