@@ -125,6 +125,22 @@ TEST_CASE("a rank that waits for the last one leads the path there") {
               {path_kind::compute, after, 800, 1000}});
 }
 
+TEST_CASE(
+  "a collective that began during an earlier one leads the path there") {
+  made_trace t;
+  const auto work = t.op("work"), a = t.op("all_reduce", 0, true),
+             b = t.op("all_reduce", 0, true);
+  t.edge(work, a).edge(a, b);
+  t.step(0, 0, 900);
+  t.run(work, 0, 0, 0, 100).run(a, 0, 0, 100, 110).run(b, 0, 0, 110, 120);
+  t.event(event_kind::completion, 600, a, 0);
+  t.event(event_kind::completion, 900, b, 0);
+  check_path(t.done(), 0,
+             {{path_kind::compute, work, 0, 100},
+              {path_kind::merging, a, 100, 600},
+              {path_kind::merging, b, 600, 900}});
+}
+
 TEST_CASE("without runs of ops the path says nothing") {
   made_trace t;
   t.step(0, 0, 1000);

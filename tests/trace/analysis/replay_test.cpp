@@ -147,6 +147,21 @@ TEST_CASE("collectives end when the last rank has come, however late") {
   CHECK(predicted(t.done(), {"all_reduce=x3"}) == std::vector<double>(2, 1200));
 }
 
+TEST_CASE("a collective that waits for an earlier one is not counted twice") {
+  made_trace t;
+  const auto a = t.op("first", 0, true), b = t.op("second", 0, true);
+  t.edge(a, b);
+  for (std::uint32_t s = 0; s < 4; ++s) {
+    const std::uint64_t at = s * 1000;
+    t.step(s, at, at + 900).run(a, s, 0, at, at + 10);
+    t.run(b, s, 0, at + 10, at + 20);
+    t.event(event_kind::completion, at + 600, a, s);
+    t.event(event_kind::completion, at + 900, b, s);
+  }
+  CHECK(predicted(t.done(), {}) == std::vector<double>(2, 900));
+  CHECK(predicted(t.done(), {"second=x2"}) == std::vector<double>(2, 1200));
+}
+
 TEST_CASE("a trace without runs or whole steps cannot be replayed") {
   made_trace t;
   const auto a = t.op("a");

@@ -52,6 +52,11 @@ public:
     while (r && now_ > step_.after && !passes_again(*r)) {
       const auto kind =
         graph_.merges(r->op) ? path_kind::merging : path_kind::compute;
+      if (const auto* earlier = earlier_under_way(all_, graph_, *r)) {
+        add(kind, earlier->done, r);
+        r = earlier;
+        continue;
+      }
       if (const auto* partner = late_partner(all_, graph_, *r)) {
         add(kind, partner->begin, r);
         r = partner;

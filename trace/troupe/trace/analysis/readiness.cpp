@@ -36,10 +36,38 @@ const op_run* late_partner(const timeline& all, const op_graph& graph,
   return last;
 }
 
+namespace {
+
+/// When `r` and all its partners had begun.
+std::uint64_t all_had_begun(const timeline& all, const op_graph& graph,
+                            const op_run& r) {
+  const auto* partner = late_partner(all, graph, r);
+  return partner ? partner->begin : r.begin;
+}
+
+} // namespace
+
+const op_run* earlier_under_way(const timeline& all, const op_graph& graph,
+                                const op_run& r) {
+  const op_run* last = nullptr;
+  auto after = all_had_begun(all, graph, r);
+  for (const auto& d : graph.before(r.op)) {
+    if (d.distance > r.step)
+      continue;
+    const auto* before = all.find(d.op, r.step - d.distance);
+    if (before && before != &r && before->done > after
+        && before->done < r.done) {
+      last = before;
+      after = before->done;
+    }
+  }
+  return last;
+}
+
 std::uint64_t own_time(const timeline& all, const op_graph& graph,
                        const op_run& r) {
-  const auto* partner = late_partner(all, graph, r);
-  return r.done - (partner ? partner->begin : r.begin);
+  const auto* earlier = earlier_under_way(all, graph, r);
+  return r.done - (earlier ? earlier->done : all_had_begun(all, graph, r));
 }
 
 } // namespace troupe::trace

@@ -25,8 +25,14 @@ readiness ready_at(const timeline& all, const op_graph& graph, const op_run& r);
 const op_run* late_partner(const timeline& all, const op_graph& graph,
                            const op_run& r);
 
-/// Time that the op itself took: from its begin, or from that of its last
-/// partner, until its results were there.
+/// The run before `r` whose results were there last, if that was after `r` and
+/// its partners had begun, and before the results of `r`; null otherwise. A
+/// rank begins a collective while its earlier ones are under way.
+const op_run* earlier_under_way(const timeline& all, const op_graph& graph,
+                                const op_run& r);
+
+/// Time that the op itself took: from its begin, from that of its last partner,
+/// or from the results of `earlier_under_way`, until its results were there.
 std::uint64_t own_time(const timeline& all, const op_graph& graph,
                        const op_run& r);
 
