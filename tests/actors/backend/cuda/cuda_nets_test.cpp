@@ -76,7 +76,7 @@ TEST_CASE("every built-in net has kernels on CUDA devices") {
 }
 
 // widedeep's table is too large for the pretend driver. After an update by
-// Adam, rounding of small gradients shows.
+// Adam, rounding of small gradients shows: the sign of each is a whole step.
 TEST_CASE("built-in nets train on CUDA devices with the CPU's losses") {
   for (std::string name : {"digits", "gpt", "lenet", "resnet8", "word2vec"}) {
     CAPTURE(name);
@@ -86,7 +86,7 @@ TEST_CASE("built-in nets train on CUDA devices with the CPU's losses") {
     const auto wanted = losses(net, on_cpu);
     const auto found = losses(net, on_cuda(make_test_driver(), 1));
     CHECK(std::abs(found[0] - wanted[0]) <= 1e-5 * std::abs(wanted[0]));
-    CHECK(std::abs(found[1] - wanted[1]) <= 1e-3 * std::abs(wanted[1]));
+    CHECK(std::abs(found[1] - wanted[1]) <= 5e-3 * std::abs(wanted[1]));
   }
 }
 
