@@ -59,6 +59,7 @@ bool merges_values(const op_handle& o) {
          || o.kind == op_kind::broadcast;
 }
 
+/// Transfers, and ranks of collectives.
 bool waits_for_others(const ssa_graph& g, const op_handle& o) {
   return o.kind == op_kind::send || o.kind == op_kind::recv || is_rank(g, o);
 }
