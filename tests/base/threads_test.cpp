@@ -10,9 +10,14 @@
 #include <doctest/doctest.h>
 #include <sys/types.h>
 
+#include <array>
 #include <cerrno>
 #include <functional>
+#include <future>
 #include <stdexcept>
+#include <string>
+
+#include <pthread.h>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -72,19 +77,39 @@ TEST_CASE("threads that the system refuses are an error that names limits") {
             require_threads(3);
           })
         == 0);
-  CHECK(with_threads(
-          1,
-          [] {
-            const auto failure = caught([] { start_thread([] {}).join(); });
-            require(contains(failure.message(), "cannot start a thread: "),
-                    failure.what());
-          })
+  CHECK(with_threads(1,
+                     [] {
+                       const auto failure =
+                         caught([] { start_thread("test", [] {}).join(); });
+                       require(
+                         contains(failure.message(), "cannot start a thread: "),
+                         failure.what());
+                     })
         == 0);
 }
 
 TEST_CASE("a thread that starts runs its function") {
   int ran = 0;
-  start_thread([&ran](int value) { ran = value; }, 3).join();
+  start_thread(
+    "test", [&ran](int value) { ran = value; }, 3)
+    .join();
   CHECK(ran == 3);
+}
+
+/// The name of a thread that waits until it was asked for.
+std::string name_as_started(const char* name) {
+  std::promise<void> was_read;
+  auto thread = start_thread(name, [&] { was_read.get_future().wait(); });
+  std::array<char, 16> text{};
+  ::pthread_getname_np(thread.native_handle(), text.data(), text.size());
+  was_read.set_value();
+  thread.join();
+  return text.data();
+}
+
+TEST_CASE("a thread has its name, cut where the system's limit is") {
+  CHECK(name_as_started("short") == "short");
+  CHECK(name_as_started("fifteen letters") == "fifteen letters");
+  CHECK(name_as_started("sixteen letters!") == "sixteen letters");
 }
 } // TEST_SUITE("base.threads")

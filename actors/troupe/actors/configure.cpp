@@ -13,7 +13,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
+
+#include <pthread.h>
 
 namespace troupe {
 
@@ -73,6 +76,8 @@ public:
       this_thread = {&queue, self->id()};
       if (take_all_cores(queue.workers()))
         pin_this_thread(self->id());
+      name_thread(::pthread_self(),
+                  ("troupe-work-" + std::to_string(self->id())).c_str());
     }
     worker here{queue, self->id()};
     for (;;) {

@@ -48,7 +48,8 @@ run_rounds(std::size_t threads, const std::function<void(std::size_t)>& work) {
   std::vector<std::jthread> others;
   try {
     for (std::size_t thread = 1; thread < threads; ++thread)
-      others.push_back(start_thread<std::jthread>(run, thread));
+      others.push_back(
+        start_thread<std::jthread>("troupe-roofline", run, thread));
   } catch (...) {
     // The running threads must not wait for this one and for those that could
     // not be started.

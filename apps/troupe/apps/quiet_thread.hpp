@@ -26,11 +26,11 @@ private:
   sigset_t before_ = {};
 };
 
-/// Starts a thread that receives no signals.
+/// Starts a thread with this name (`name_thread`) that receives no signals.
 template <class Function>
-std::thread quiet_thread(Function function) {
+std::thread quiet_thread(const char* name, Function function) {
   const blocked_signals while_it_starts;
-  return start_thread(std::move(function));
+  return start_thread(name, std::move(function));
 }
 
 } // namespace troupe::apps

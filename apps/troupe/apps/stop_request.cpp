@@ -107,8 +107,9 @@ bool stop_request::stopped() const noexcept {
 }
 
 stop_watch::stop_watch(const stop_request& request, std::function<void()> act)
-  : thread_(quiet_thread(
-    [this, &request, act = std::move(act)] { watch(request, act); })) {
+  : thread_(quiet_thread("troupe-stop", [this, &request, act = std::move(act)] {
+      watch(request, act);
+    })) {
   std::unique_lock held{mutex_};
   ended_.wait(held, [this] { return has_begun_; });
 }

@@ -46,7 +46,8 @@ trace_signals::trace_signals(std::function<void(int)> act) {
   read_ = descriptor{ends[0]};
   write_ = descriptor{ends[1]};
   ::fcntl(write_.get(), F_SETFL, O_NONBLOCK); // a handler must not wait
-  thread_ = quiet_thread([this, act = std::move(act)] { serve(act); });
+  thread_ = quiet_thread("troupe-signals",
+                         [this, act = std::move(act)] { serve(act); });
   trace_pipe.store(write_.get(), std::memory_order_relaxed);
   struct sigaction action = {};
   action.sa_handler = pass_on;

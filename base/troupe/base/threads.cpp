@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -90,6 +91,15 @@ int try_threads(std::size_t count) noexcept {
 void require_threads(std::size_t count) {
   if (const int code = try_threads(count); code != 0)
     fail_to_start_threads(count, code);
+}
+
+void name_thread(std::thread::native_handle_type thread,
+                 const char* name) noexcept {
+  // The system's limit, with the zero at the end. It refuses longer names.
+  std::array<char, 16> text{};
+  std::strncpy(text.data(), name, text.size() - 1);
+  // A thread that has ended already has no name, and needs none.
+  ::pthread_setname_np(thread, text.data());
 }
 
 void fail_to_start_threads(std::size_t count, int code) {

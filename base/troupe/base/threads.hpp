@@ -30,11 +30,19 @@ void require_threads(std::size_t count);
 /// @param code the system's error number
 [[noreturn]] void fail_to_start_threads(std::size_t count, int code);
 
-/// Starts a thread. Throws like `fail_to_start_threads` if the system refuses.
+/// Gives a thread a name for tools that list threads (`top -H`, gdb, perf). Of
+/// more than 15 characters the first 15 count.
+void name_thread(std::thread::native_handle_type thread,
+                 const char* name) noexcept;
+
+/// Starts a thread with this name (see `name_thread`). Throws like
+/// `fail_to_start_threads` if the system refuses.
 template <class Thread = std::thread, class... Arguments>
-Thread start_thread(Arguments&&... arguments) {
+Thread start_thread(const char* name, Arguments&&... arguments) {
   try {
-    return Thread{std::forward<Arguments>(arguments)...};
+    Thread thread{std::forward<Arguments>(arguments)...};
+    name_thread(thread.native_handle(), name);
+    return thread;
   } catch (const std::system_error& refusal) {
     fail_to_start_threads(1, refusal.code().value());
   }

@@ -130,7 +130,7 @@ public:
   explicit hub(const board_options& options)
     : server_(server_options_of(options), access_of(options),
               [this](const web_request& r) { return answer(r); }),
-      follower_(start_thread([this] { follow(); })) {}
+      follower_(start_thread("troupe-board", [this] { follow(); })) {}
 
   ~hub() {
     {

@@ -141,7 +141,7 @@ public:
     : options_(options), draw_(options.seed),
       live_(static_cast<std::size_t>(options.gpus)) {
     set(options.goes_wrong, options.at_call);
-    thread_ = start_thread([this] { loop(); });
+    thread_ = start_thread("pretend-queue", [this] { loop(); });
   }
   ~driver_without_gpu() override {
     {

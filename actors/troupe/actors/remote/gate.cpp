@@ -312,7 +312,7 @@ gate::gate(const way_in& way, listener listens)
   try {
     if (!identity_ && way.port == 0 && !way.folder.empty())
       refuse_second(way, port_);
-    thread_ = start_thread([this] { serve(); });
+    thread_ = start_thread("troupe-gate", [this] { serve(); });
   } catch (...) {
     ::unlink(path_.c_str());
     throw;

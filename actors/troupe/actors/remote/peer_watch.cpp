@@ -38,7 +38,7 @@ peer_watch::peer_watch(parts p)
     interval_(
       std::clamp(parts_.silence_limit / 10, milliseconds{1}, longest_interval)),
     last_look_(clock::now()), waits_(parts_.ends.size()),
-    thread_(start_thread([this] { watch(); })) {}
+    thread_(start_thread("troupe-peers", [this] { watch(); })) {}
 
 peer_watch::~peer_watch() {
   {

@@ -38,7 +38,8 @@ public:
   loop(const executor& watched, std::chrono::milliseconds limit,
        std::function<void(const std::string&)> tell, watchdog_context about)
     : watched_(watched), limit_(limit), tell_(std::move(tell)),
-      about_(std::move(about)), thread_(start_thread([this] { run(); })) {}
+      about_(std::move(about)),
+      thread_(start_thread("troupe-watchdog", [this] { run(); })) {}
 
   ~loop() {
     {

@@ -8,7 +8,8 @@ namespace troupe::actors {
 
 step_server::step_server(worker_pool& pool,
                          const std::atomic<std::uint64_t>& ended)
-  : pool_(pool), ended_(ended), thread_(start_thread([this] { run(); })) {}
+  : pool_(pool), ended_(ended),
+    thread_(start_thread("troupe-steps", [this] { run(); })) {}
 
 step_server::~step_server() {
   {

@@ -150,7 +150,8 @@ caf::behavior answering(caf::event_based_actor*) {
 class asking_thread {
 public:
   asking_thread(caf::actor_system& system, samples& times)
-    : thread_(start_thread([this, &system, &times] { ask(system, times); })) {}
+    : thread_(start_thread("troupe-probe",
+                           [this, &system, &times] { ask(system, times); })) {}
   ~asking_thread() {
     stop_ = true;
     thread_.join();
@@ -185,7 +186,7 @@ double process_time_ns() {
 samples handshake_times(std::size_t rounds, std::uint64_t gap_ns) {
   std::atomic<std::uint64_t> sent{0}, seen{0};
   std::uint64_t seen_at = 0; // published by the release of `seen`
-  auto receiver = start_thread([&] {
+  auto receiver = start_thread("troupe-probe", [&] {
     pin_this_thread(1);
     for (std::uint64_t r = 1; r <= rounds; ++r) {
       while (sent.load(std::memory_order_acquire) != r) {

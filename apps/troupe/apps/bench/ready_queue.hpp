@@ -65,7 +65,7 @@ public:
   thread_pool(int threads, const std::function<void(std::uint32_t)>& work) {
     try {
       for (int i = 0; i < threads; ++i)
-        threads_.push_back(start_thread([this, i, work] {
+        threads_.push_back(start_thread("ready-queue", [this, i, work] {
           pin_this_thread(static_cast<std::size_t>(i));
           for (std::uint32_t task; ready_.pop(task);)
             work(task);

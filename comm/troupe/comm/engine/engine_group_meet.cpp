@@ -93,7 +93,7 @@ engine_group::engine_group(std::unique_ptr<engine> by,
     meet(options);
     meet_neighbours(options);
     begin(options);
-    thread_ = start_thread([this] { serve(); });
+    thread_ = start_thread("troupe-meet", [this] { serve(); });
   } catch (...) {
     engine_->close();
     throw;

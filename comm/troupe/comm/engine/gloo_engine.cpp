@@ -302,12 +302,12 @@ public:
         peers_[p] = std::make_unique<gloo_peer>(*context_, p);
     for (auto& peer : peers_)
       if (peer)
-        threads_.push_back(start_thread([this, &peer] {
+        threads_.push_back(start_thread("troupe-gloo", [this, &peer] {
           const no_sigpipe guard;
           peer->serve(*this);
         }));
     if (processes() > 1)
-      threads_.push_back(start_thread([this] { watch(); }));
+      threads_.push_back(start_thread("troupe-gloo", [this] { watch(); }));
   }
 
   void post(std::size_t to, std::span<const std::byte> message) override {

@@ -113,7 +113,7 @@ public:
 
   void open(engine_events& to) override {
     events_ = &to;
-    thread_ = start_thread([this] { serve(); });
+    thread_ = start_thread("troupe-mpi", [this] { serve(); });
   }
 
   void post(std::size_t to, std::span<const std::byte> message) override {

@@ -50,7 +50,7 @@ shm_group::shm_group(shared_segment shared, std::vector<member> members,
       own_.back()->rank = r;
       own_.back()->plan.emplace(segments_);
     }
-  thread_ = start_thread([this] { serve(); });
+  thread_ = start_thread("troupe-shm", [this] { serve(); });
 }
 
 shm_group::~shm_group() {

@@ -307,7 +307,7 @@ tls_tunnel::tls_tunnel(descriptor outer, tls_session session)
   ends_->woken = descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!ends_->woken)
     fail_with_errno("no event for a TLS connection");
-  thread_ = start_thread([this] { ends_->serve(); });
+  thread_ = start_thread("troupe-tls", [this] { ends_->serve(); });
 }
 
 tls_tunnel::~tls_tunnel() {

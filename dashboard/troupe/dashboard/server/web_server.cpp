@@ -171,7 +171,7 @@ public:
     state_.reset(
       new server_state{options, std::move(door), std::move(handler)});
     accept();
-    thread_ = start_thread([this] { run(); });
+    thread_ = start_thread("troupe-web", [this] { run(); });
   }
   ~implementation() {
     io_.stop();

@@ -236,7 +236,7 @@ void cuda_stream::add_notice(completion* whole, bool tells_success,
                              std::vector<staged_copy> copies) {
   std::lock_guard guard{mutex_};
   if (!thread_.joinable())
-    thread_ = start_thread([this] { serve_notices(); });
+    thread_ = start_thread("troupe-cuda", [this] { serve_notices(); });
   notices_.push_back(
     {queued_, record(), whole, tells_success, std::move(copies)});
   noticed_.notify_all();

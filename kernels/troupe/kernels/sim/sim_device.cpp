@@ -41,7 +41,7 @@ class completion_thread {
 public:
   completion_thread(std::uint64_t seed, std::uint32_t max_delay_us)
     : draw_(seed), max_delay_us_(max_delay_us),
-      thread_(start_thread([this] { loop(); })) {}
+      thread_(start_thread("troupe-sim", [this] { loop(); })) {}
 
   ~completion_thread() {
     {
@@ -235,7 +235,8 @@ private:
 class stream_thread {
 public:
   explicit stream_thread(std::uint64_t look_ns)
-    : queue_(look_ns), thread_(start_thread([this] { loop(); })) {}
+    : queue_(look_ns), thread_(start_thread("troupe-sim", [this] { loop(); })) {
+  }
   ~stream_thread() {
     queue_.close();
     thread_.join();

@@ -12,7 +12,7 @@ namespace troupe {
 
 snapshot_writer::snapshot_writer(snapshot_folder folder, std::size_t keep)
   : folder_(std::move(folder)), keep_(keep),
-    thread_(start_thread([this] { serve(); })) {}
+    thread_(start_thread("troupe-snapshot", [this] { serve(); })) {}
 
 snapshot_writer::~snapshot_writer() {
   {
