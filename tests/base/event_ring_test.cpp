@@ -48,6 +48,32 @@ TEST_CASE("a ring gives events once, oldest first") {
     CHECK(taken[n].time == n);
 }
 
+TEST_CASE("a ring gives back every bit of every field") {
+  event_ring ring{8};
+  const trace_event written[] = {
+    {~std::uint64_t{0}, 0, ~handle_id{0}, 0, ~std::uint32_t{0}, 0,
+     event_kind{0xff}},
+    {0, ~std::uint64_t{0}, 0, ~handle_id{0}, 0, UINT16_MAX, event_kind{0}},
+    {0x0123456789abcdef, 0xfedcba9876543210, 0x89abcdef, 0x76543210, 0x13579bdf,
+     0x8642, event_kind::message}};
+  for (const auto& e : written)
+    ring.write(e);
+  std::vector<trace_event> taken;
+  std::uint64_t next = 0;
+  CHECK(ring.read(next, taken) == 0);
+  REQUIRE(taken.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CAPTURE(i);
+    CHECK(taken[i].time == written[i].time);
+    CHECK(taken[i].amount == written[i].amount);
+    CHECK(taken[i].from == written[i].from);
+    CHECK(taken[i].to == written[i].to);
+    CHECK(taken[i].step == written[i].step);
+    CHECK(taken[i].worker == written[i].worker);
+    CHECK(taken[i].kind == written[i].kind);
+  }
+}
+
 TEST_CASE("a full ring loses its oldest events and says how many") {
   event_ring ring{8};
   std::vector<trace_event> taken;

@@ -31,6 +31,18 @@ event_ring::mapped_words event_ring::map(std::size_t events) {
 event_ring::event_ring(std::size_t capacity)
   : mask_(capacity - 1), words_(map(capacity)) {}
 
+trace_event event_ring::unpacked(const event_words& words) noexcept {
+  trace_event e;
+  e.time = words[0];
+  e.amount = words[1];
+  e.from = static_cast<handle_id>(words[2]);
+  e.to = static_cast<handle_id>(words[2] >> 32);
+  e.step = static_cast<std::uint32_t>(words[3]);
+  e.worker = static_cast<std::uint16_t>(words[3] >> 32);
+  e.kind = static_cast<event_kind>(words[3] >> 48);
+  return e;
+}
+
 std::uint64_t event_ring::read(std::uint64_t& next,
                                std::vector<trace_event>& into) const {
   const auto capacity = mask_ + 1;
@@ -42,8 +54,9 @@ std::uint64_t event_ring::read(std::uint64_t& next,
   for (auto i = first; i < head; ++i) {
     event_words words{};
     for (std::size_t w = 0; w < words.size(); ++w)
-      words[w] = word(i, w).load(std::memory_order_acquire);
-    into.push_back(std::bit_cast<trace_event>(words));
+      words[w] =
+        std::atomic_ref{place_of(i)[w]}.load(std::memory_order_acquire);
+    into.push_back(unpacked(words));
   }
   // The event that is being written replaces the one `capacity` before it.
   const auto now = written();
