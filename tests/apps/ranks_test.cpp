@@ -79,6 +79,21 @@ long long bytes_per_step(const std::string& accumulate) {
 
 } // namespace
 
+TEST_CASE("options for ranks are refused in a process that is none") {
+  for (const words& given : {words{"--comm", "gloo"},
+                             {"--data-network", "trusted"},
+                             {"--interface", "lo"}}) {
+    CAPTURE(given);
+    CHECK(fails_with(
+      run_troupe(words{"train", "mlp", "--synthetic", "--steps", "1"} + given),
+      2, {given[0], "this process is no rank of a job", "troupe launch"}));
+  }
+  CHECK(run_troupe({"train", "mlp", "--synthetic", "--steps", "1", "--devices",
+                    "cpu:1", "--comm", "auto"})
+          .code
+        == 0);
+}
+
 TEST_CASE("an update of several steps sends the bytes of one") {
   if (!comm::gloo_support().is_usable || !own_network::is_possible())
     return skip_case("needs Gloo and the right to make a network");

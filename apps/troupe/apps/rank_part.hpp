@@ -47,6 +47,8 @@ public:
   rank_part(const rank_part&) = delete;
   rank_part& operator=(const rank_part&) = delete;
 
+  /// True if a launcher has started this process, be it as the only rank.
+  bool is_of_job() const noexcept { return found_.has_value(); }
   std::size_t rank() const noexcept { return found_ ? found_->rank : 0; }
   std::size_t size() const noexcept { return found_ ? found_->size : 1; }
   bool is_first() const noexcept { return rank() == 0; }

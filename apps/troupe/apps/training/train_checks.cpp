@@ -8,6 +8,8 @@
 #include <troupe/base/quoted_name.hpp>
 
 #include <filesystem>
+#include <string>
+#include <utility>
 
 namespace troupe::apps {
 
@@ -24,8 +26,26 @@ void check_trace_folder(const train_options& options) {
                                     + ": no such folder");
 }
 
+namespace {
+
+void check_rank_options(const rank_options& given, const rank_part& part) {
+  if (part.is_of_job())
+    return;
+  for (const auto& [name, is_given] :
+       {std::pair{"--comm", given.engine != rank_options{}.engine},
+        std::pair{"--data-network", !given.data_network.empty()},
+        std::pair{"--interface", !given.interface.empty()}})
+    if (is_given)
+      throw usage_error(std::string{name}
+                        + ": this process is no rank of a job; troupe launch, "
+                          "mpirun, srun and torchrun start ranks");
+}
+
+} // namespace
+
 void check_part(const train_options& options, const program_bundle& bundle,
                 const rank_part& part) {
+  check_rank_options(options.ranks, part);
   if (part.is_elastic())
     check_elastic(options);
   const auto names = split_names(options.fetch);
