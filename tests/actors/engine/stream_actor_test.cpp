@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <set>
@@ -125,6 +126,31 @@ TEST_CASE("a stream with many ready ops yields to other jobs") {
   CHECK(launched == 100);
   CHECK(seen_by_other >= 0);
   CHECK(seen_by_other < 50);
+}
+
+TEST_CASE("a stream of long ops yields to other jobs after each of them") {
+  engine_rig rig;
+  const auto s = rig.add_stream(1);
+  int launched = 0;
+  int pushed_at = -1;
+  int seen_by_other = -1;
+  counted_job other{[&] { seen_by_other = launched; }};
+  const auto long_op = [&](step_state&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    ++launched;
+    if (launched == 40) { // by then the worker knows that its jobs are long
+      rig.queue.push(other);
+      pushed_at = launched;
+    }
+  };
+  const auto first = rig.add_op(s);
+  for (int i = 0; i < 60; ++i)
+    rig.connect(first, rig.add_op(s, long_op));
+  rig.wire();
+  rig.begin(0);
+  rig.serve();
+  REQUIRE(launched == 60);
+  CHECK(seen_by_other == pushed_at);
 }
 
 TEST_CASE("a stream that stays with its worker is hidden from the others") {
