@@ -2,10 +2,10 @@
 // An application with an op of its own: exp(-x^2) of each element. Its gradient
 // is checked before a network is trained with it, on two devices.
 #include <troupe/actors/executor.hpp>
-#include <troupe/graph/gradient_check.hpp>
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/optimizer.hpp>
-#include <troupe/graph/own_op.hpp>
+#include <troupe/graph/own_ops/gradient_check.hpp>
+#include <troupe/graph/own_ops/own_op.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/graph/own_op.hpp>
+#include <troupe/graph/own_ops/own_op.hpp>
 
 #include <cmath>
 #include <cstddef>

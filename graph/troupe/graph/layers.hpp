@@ -383,11 +383,11 @@ struct layer_slot {
   std::vector<variable_ref> variables;
 };
 
-/// Any op of the network's schemas, such as an application's own (own_op.hpp),
-/// that has an input. Returns its outputs by slot: a new variable for each
-/// output slot that takes one, with the shape that the schema infers. Throws
-/// error(unsupported_op) for a type that the schemas lack, and what the schema
-/// finds wrong.
+/// Any op of the network's schemas, such as an application's own
+/// (own_ops/own_op.hpp), that has an input. Returns its outputs by slot: a new
+/// variable for each output slot that takes one, with the shape that the schema
+/// infers. Throws error(unsupported_op) for a type that the schemas lack, and
+/// what the schema finds wrong.
 ///
 ///     auto y = layers::op("gaussian", {{"X", {x}}}).at("Out");
 std::map<std::string, variable_ref> op(const std::string& type,

@@ -3,7 +3,7 @@
 
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
-#include <troupe/graph/gradient_check.hpp>
+#include <troupe/graph/own_ops/gradient_check.hpp>
 
 #include <algorithm>
 #include <string_view>

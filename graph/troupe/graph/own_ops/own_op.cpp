@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/graph/own_op.hpp>
+#include <troupe/graph/own_ops/own_op.hpp>
 
 #include <troupe/base/error.hpp>
 

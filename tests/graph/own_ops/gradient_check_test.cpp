@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/graph/gradient_check.hpp>
+#include <troupe/graph/own_ops/gradient_check.hpp>
 
 #include <support/caught.hpp>
 #include <support/gaussian_op.hpp>
