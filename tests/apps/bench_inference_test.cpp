@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/command_runner.hpp"
 
-#include <troupe/apps/bench/inference_load.hpp>
+#include <troupe/apps/bench/inference/inference_load.hpp>
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/optimizer.hpp>
 #include <troupe/training/inference_session.hpp>

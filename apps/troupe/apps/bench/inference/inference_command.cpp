@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/bench_commands.hpp>
-#include <troupe/apps/bench/inference_load.hpp>
+#include <troupe/apps/bench/inference/inference_load.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/base/clock.hpp>

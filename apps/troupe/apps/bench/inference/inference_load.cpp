@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/bench/inference_load.hpp>
+#include <troupe/apps/bench/inference/inference_load.hpp>
 
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
