@@ -2,7 +2,7 @@
 // An application that trains beside two CAF actors of its own, and records the
 // messages of both kinds of actors in one trace.
 //
-// usage: own_actors_example [FILE.trt]
+// usage: own_actors [FILE.trt]
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/traced_actor.hpp>
@@ -101,7 +101,7 @@ void train(caf::actor_system& system, const char* file) {
   options.parameters = std::make_shared<scope>();
   options.trace.emplace();
   options.trace->file = file;
-  options.trace->command = "own_actors_example";
+  options.trace->command = "own_actors";
   options.system = &system;
   run_startup(net.startup, *options.parameters);
   executor exe{net.main, options};

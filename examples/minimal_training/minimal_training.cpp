@@ -14,8 +14,8 @@ int main() try {
   auto label = net.data("label", {-1, 1}, dtype::int64);
   auto pixels = layers::scale(image, {.scale = 1 / 255.0f});
   auto hidden = layers::fc(pixels, 64, {.act = "relu"});
-  auto loss = layers::cross_entropy(layers::fc(hidden, 10), label);
-  optimizer::adam({.learning_rate = 0.01f}).minimize(loss);
+  auto cost = layers::cross_entropy(layers::fc(hidden, 10), label);
+  optimizer::adam({.learning_rate = 0.01f}).minimize(cost);
 
   arena memory(make_host_memory_source());
   auto digits = read_idx_folder("data/digits", memory).train;

@@ -68,7 +68,7 @@ void run(const std::string& folder) {
 
 int main(int count, char** words) try {
   if (count != 2)
-    throw std::runtime_error("usage: inference_example FOLDER");
+    throw std::runtime_error("usage: inference FOLDER");
   run(words[1]);
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "%s\n", failure.what());

@@ -1,5 +1,5 @@
-# Trains a network, and asks it from the threads of an example.
-set(folder ${CMAKE_CURRENT_BINARY_DIR}/inference_example)
+# Trains a network, and asks it from the threads of the example.
+set(folder ${CMAKE_CURRENT_BINARY_DIR}/inference_program)
 file(REMOVE_RECURSE ${folder})
 execute_process(
   COMMAND ${TROUPE} train digits --data data/digits --epochs 4 --save ${folder}
