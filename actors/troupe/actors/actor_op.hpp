@@ -24,6 +24,7 @@ namespace troupe {
 struct op_request {
   std::shared_ptr<const outside_question> question;
 };
+/// What the actor answers: tensors by slot.
 struct op_outputs {
   slot_tensors outputs;
 };

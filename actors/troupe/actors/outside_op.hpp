@@ -40,6 +40,7 @@ struct outside_answer {
 /// See `executor_options::outside_ops`.
 class outside_op {
 public:
+  /// Takes the answer, or why there is none.
   using answer_function = std::function<void(outside_answer)>;
 
   virtual ~outside_op() = default;

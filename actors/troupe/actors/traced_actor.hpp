@@ -51,6 +51,7 @@ public:
   /// The actor begins to handle the message. On its own thread, as the rest.
   void begins(caf::scheduled_actor& self,
               const caf::mailbox_element& message) noexcept;
+  /// The handler has returned.
   void ends(caf::invoke_message_result result) noexcept;
   /// Called while an exception of a handler is caught.
   /// @param has_begun `begins` was called
@@ -74,14 +75,14 @@ private:
 /// `Base` is a class of CAF that is scheduled and has a mailbox, such as
 /// `caf::event_based_actor`, or a class that is derived from one:
 ///
-///   class reporter : public troupe::traced<caf::event_based_actor> {
-///   public:
-///     reporter(caf::actor_config& cfg, std::shared_ptr<troupe::recorder> to)
-///       : traced(cfg, std::move(to)) {}
-///     const char* name() const override { return "reporter"; }
-///     ...
-///   };
-///   system.spawn<reporter>(exe.shared_trace());
+///     class reporter : public troupe::traced<caf::event_based_actor> {
+///     public:
+///       reporter(caf::actor_config& cfg, std::shared_ptr<troupe::recorder> to)
+///         : traced(cfg, std::move(to)) {}
+///       const char* name() const override { return "reporter"; }
+///       ...
+///     };
+///     system.spawn<reporter>(exe.shared_trace());
 ///
 /// The actor belongs to the recorder that it was given, and may outlive its
 /// executor; nothing is recorded then. Messages are recorded at level
@@ -112,6 +113,7 @@ public:
     Base::enqueue(std::move(message), host);
   }
 
+  /// On the actor's thread.
   caf::invoke_message_result consume(caf::mailbox_element& message) override {
     const bool is_on = trace_.is_on();
     if (is_on)
@@ -127,11 +129,13 @@ public:
     }
   }
 
+  /// Called once, when the actor starts.
   void launch(caf::execution_unit* host, bool lazy, bool hide) override {
     trace_.set_name(*this);
     Base::launch(host, lazy, hide);
   }
 
+  /// Called when the actor ends.
   bool cleanup(caf::error&& reason, caf::execution_unit* host) override {
     trace_.terminates(reason);
     return Base::cleanup(std::move(reason), host);
@@ -143,22 +147,26 @@ private:
 
 /// A traced actor that is made of a function:
 ///
-///   system.spawn<troupe::traced_function>(
-///     exe.shared_trace(), "reporter", [](caf::event_based_actor* self) {
-///       return caf::behavior{...};
-///     });
+///     system.spawn<troupe::traced_function>(
+///       exe.shared_trace(), "reporter", [](caf::event_based_actor* self) {
+///         return caf::behavior{...};
+///       });
 class traced_function final : public traced<caf::event_based_actor> {
 public:
+  /// Makes the actor's first behavior.
   using function = std::function<caf::behavior(caf::event_based_actor*)>;
 
+  /// @param to `executor::shared_trace`; not null
   traced_function(caf::actor_config& cfg, std::shared_ptr<recorder> to,
                   std::string name, function makes)
     : traced(cfg, std::move(to)), name_(std::move(name)),
       makes_(std::move(makes)) {}
 
+  /// The name that it was given.
   const char* name() const override { return name_.c_str(); }
 
 protected:
+  /// Called once, when the actor starts.
   caf::behavior make_behavior() override { return makes_(this); }
 
 private:

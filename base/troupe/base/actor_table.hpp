@@ -45,8 +45,8 @@ struct actor_key {
 /// Thread rule: any thread. No call blocks for longer than a copy takes.
 class actor_table {
 public:
-  static constexpr std::size_t most_actors = 1 << 14;
-  static constexpr std::size_t most_types = 1 << 12;
+  static constexpr std::size_t most_actors = 1 << 14; ///< that it can hold
+  static constexpr std::size_t most_types = 1 << 12;  ///< the same for types
 
   /// What was added or has changed.
   struct changes {

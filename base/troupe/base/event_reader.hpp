@@ -19,6 +19,7 @@ namespace troupe {
 /// Thread rule: one thread at a time; different readers on different threads.
 class event_reader {
 public:
+  /// With which event a reader begins.
   enum class start {
     now, ///< with the next event that is recorded
     /// With all that the rings hold, from the time on since which none of them

@@ -75,10 +75,10 @@ public:
       record(kind, from, step, amount);
   }
 
-  /// The application's actors that record their messages here.
+  ///@{ The application's actors that record their messages here.
   actor_table& actors() noexcept { return actors_; }
   const actor_table& actors() const noexcept { return actors_; }
-
+  ///@}
   /// Nanoseconds per tick of the events' clock, measured since the recorder was
   /// made.
   double ns_per_tick() const noexcept;

@@ -83,10 +83,10 @@ struct mail_id {
   std::uint32_t message = 0;
   std::uint32_t type = 0; ///< a number of the recorder's `actor_table`
 
-  constexpr std::uint64_t amount() const noexcept {
+  constexpr std::uint64_t amount() const noexcept { ///< both in one number
     return std::uint64_t{type} << 32 | message;
   }
-  static constexpr mail_id of(std::uint64_t amount) noexcept {
+  static constexpr mail_id of(std::uint64_t amount) noexcept { ///< its inverse
     return {static_cast<std::uint32_t>(amount),
             static_cast<std::uint32_t>(amount >> 32)};
   }

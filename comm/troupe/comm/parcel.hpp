@@ -46,6 +46,7 @@ public:
 /// is one are kept; those that come after it has gone are dropped. Any thread.
 class parcel_gate {
 public:
+  /// Parcels go to this receiver from now on, first those that were kept.
   void open(parcel_receiver& to);
   /// When it returns, the receiver is not called any more.
   void close() noexcept;
@@ -53,6 +54,7 @@ public:
   /// one is malformed.
   void deliver(std::size_t from, const parcel_label& label,
                std::span<const std::byte> content) noexcept;
+  /// Tells the receiver that a rank has sent something that is no parcel.
   void refuse(std::size_t from, const error& why) noexcept;
 
 private:

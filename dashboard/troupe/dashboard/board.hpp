@@ -51,6 +51,7 @@ public:
   /// Ends what `show` began.
   class shown_run {
   public:
+    /// The board must outlive it.
     explicit shown_run(board& on) : on_(on) {}
     ~shown_run();
     shown_run(const shown_run&) = delete;

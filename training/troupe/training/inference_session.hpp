@@ -41,8 +41,8 @@ public:
   /// (`executor::run`), error(invalid_argument) for one that would set a
   /// parameter, and error(busy) if `most_waiting` requests wait. What fails
   /// later is the future's exception, or `prediction_outcome::failure`.
-  /// @param done called once, on a worker. It must be short. What it throws is
-  ///   dropped
+  /// `done` is called once, on a worker. It must be short. What it throws is
+  /// dropped.
   std::future<prediction> predict(feed_map feeds);
   void predict(feed_map feeds, std::function<void(prediction_outcome)> done);
   ///@}

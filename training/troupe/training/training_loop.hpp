@@ -60,6 +60,7 @@ struct training_observer {
   data_wait* waits_for_data = nullptr;
 };
 
+/// What a training has done.
 struct training_report {
   std::uint64_t first_step = 0; ///< number of the first step of the history
   loss_history history;
@@ -68,6 +69,7 @@ struct training_report {
   double seconds = 0;
   bool stopped = false; ///< the run ended before all steps were done
 
+  /// Samples per second; 0 if no time has passed.
   double samples_per_s() const {
     return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
   }

@@ -56,6 +56,7 @@ public:
   training_session(const training_session&) = delete;
   training_session& operator=(const training_session&) = delete;
 
+  /// The network that is being trained.
   const training_program& program() const noexcept;
   /// The executor of the training program.
   executor& exe() noexcept;

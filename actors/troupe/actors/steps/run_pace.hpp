@@ -18,13 +18,16 @@ public:
   /// The next step does not begin before `resume` or `admit_step`. Steps that
   /// are under way end.
   void pause();
+  /// Ends the pause.
   void resume();
   /// Lets one more step begin while the run is paused.
   void admit_step();
+  /// Whether steps are held back.
   bool is_paused() const;
   /// Each op begins so much later. Only while events of level `ops` are
   /// recorded, because ops that nobody looks at go another way.
   void delay_ops(std::chrono::milliseconds by);
+  /// How much later each op begins.
   std::chrono::milliseconds op_delay() const noexcept {
     return std::chrono::milliseconds{
       op_delay_ms_.load(std::memory_order_relaxed)};

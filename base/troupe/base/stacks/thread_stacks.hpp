@@ -76,6 +76,7 @@ public:
   thread_stacks(const thread_stacks&) = delete;
   thread_stacks& operator=(const thread_stacks&) = delete;
 
+  /// How long executors wait for the answer of a worker.
   std::chrono::milliseconds patience() const noexcept { return patience_; }
 
   /// Asks a thread for its stack, and waits for the answer. A thread that waits

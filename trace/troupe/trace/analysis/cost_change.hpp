@@ -9,11 +9,13 @@ namespace troupe::trace {
 
 /// A change of costs, for "what if".
 struct cost_change {
+  /// What a change does to the time of an op.
   enum class kind : std::uint8_t { factor, added, fixed };
   std::string type; ///< of the ops; "*": all
   kind how = kind::factor;
   double value = 1; ///< a factor, or nanoseconds
 
+  /// The changed time of an op that took so long, both in nanoseconds.
   double of(double ns) const;
 };
 

@@ -21,6 +21,7 @@ enum class path_kind : std::uint8_t {
 inline constexpr std::size_t path_kinds = 4;
 std::string_view to_string(path_kind kind) noexcept;
 
+/// A part of a critical path; times as in the trace, in nanoseconds.
 struct path_part {
   path_kind kind = path_kind::compute;
   std::uint64_t begin = 0;
@@ -41,6 +42,7 @@ struct critical_path {
   std::uint32_t step = 0;
   std::vector<path_part> parts; ///< the earliest first
 
+  /// Length of all parts, in nanoseconds.
   std::uint64_t total() const;
   /// Length of the parts of each kind.
   std::array<std::uint64_t, path_kinds> by_kind() const;

@@ -31,12 +31,14 @@ public:
   /// True for ops that merge values of devices or carry them between
   /// processes: collectives, updates that merge gradients, `send` and `recv`.
   bool merges(handle_id op) const { return merges_[op]; }
+  /// False for variables and for ids that the graph does not have.
   bool is_op(handle_id id) const {
     return id < graph_.handles.size() && graph_.handles[id].is_op;
   }
   /// The process that runs a handle.
   std::size_t process_of(handle_id id) const;
 
+  /// The graph as the trace has it.
   const graph_info& graph() const noexcept { return graph_; }
 
 private:

@@ -40,6 +40,7 @@ struct parcel {
   /// receiver were there. Missing if the traces do not have it.
   std::optional<parcel_end> sent, arrived;
 
+  /// Whether the traces have both ends.
   bool is_whole() const noexcept { return sent && arrived; }
   /// From `sent` to `arrived`, which the traces have.
   std::uint64_t travel_ns() const noexcept {

@@ -40,6 +40,7 @@ struct type_time {
   double share = 0;   ///< of the self time of all types
 };
 
+/// How much of its time a worker had no op.
 struct worker_idle {
   std::size_t process = 0;
   std::size_t worker = 0;
@@ -61,6 +62,7 @@ struct message_counts {
   std::uint64_t start_to_op = 0, start_to_var = 0;
   std::uint64_t op_to_op = 0, op_to_var = 0;
   std::uint64_t var_to_op = 0, var_to_var = 0;
+  /// All of them.
   std::uint64_t total() const {
     return start_to_op + start_to_var + op_to_op + op_to_var + var_to_op
            + var_to_var;

@@ -40,12 +40,14 @@ struct step_times {
 /// are on one clock (merge_clocks).
 class timeline {
 public:
+  /// @param parts the processes of one run
   explicit timeline(std::span<const process_trace> parts);
 
   /// The runs of ops, ordered by their begin. Runs without an end are left out.
   std::span<const op_run> runs() const noexcept { return runs_; }
   /// The times in which idle workers ran parts of ops; `done` is `end`.
   std::span<const op_run> helps() const noexcept { return helps_; }
+  /// The steps that began and ended.
   std::span<const step_times> steps() const noexcept { return steps_; }
   /// The steps that count: all but the first two, in which kernels choose
   /// their code and memory grows. All steps if there are fewer than four.
@@ -54,11 +56,13 @@ public:
   std::span<const std::uint32_t> runs_of(std::uint32_t step) const;
   /// The run of an op in a step; null if there is none.
   const op_run* find(handle_id op, std::uint32_t step) const;
+  /// The index in `runs` of one of them.
   std::size_t index_of(const op_run& r) const {
     return static_cast<std::size_t>(&r - runs_.data());
   }
   /// Workers of a process: as many as it had, or more if it used more.
   std::size_t workers(std::size_t process) const { return workers_[process]; }
+  /// Number of processes of the run.
   std::size_t processes() const noexcept { return workers_.size(); }
 
 private:

@@ -21,6 +21,7 @@ namespace troupe {
 struct train_batch {
   shared_batch feeds;
 };
+/// Answer of a trainer: a step that has ended.
 struct trained_step {
   std::uint64_t step = 0;     ///< of the run
   double loss = 0;            ///< see `step_result`
@@ -52,6 +53,7 @@ struct resume_training {};
 /// To a trainer: a snapshot after all batches that were sent before. The answer
 /// comes when it is on the disk.
 struct take_snapshot {};
+/// Answer of a trainer: which snapshot is on the disk.
 struct taken_snapshot {
   std::string name; ///< "runs/step-00000120"
   std::uint64_t steps = 0;
@@ -69,6 +71,7 @@ struct ask_parameters {};
 
 /// To a trainer: how it is. The answer is `trainer_state`, at once.
 struct ask_state {};
+/// Answer of a trainer: how it is.
 struct trainer_state {
   std::uint64_t steps = 0; ///< that the run has done
   double last_loss = 0;    ///< NaN before the first step
@@ -98,6 +101,7 @@ struct subscribe {
   std::size_t most_waiting = 1; ///< at least 1
   caf::actor to;
 };
+/// To a subscriber of a trainer: see `subscribe`.
 struct variable_value {
   std::string variable;
   std::uint64_t step = 0;

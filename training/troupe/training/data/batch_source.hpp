@@ -26,6 +26,7 @@ class batch_source {
 public:
   virtual ~batch_source() = default;
 
+  /// Number of batches of an epoch, at least 1.
   virtual std::uint64_t steps_per_epoch() const = 0;
   /// Number of samples of the whole batch of step `index` of an epoch.
   virtual std::int64_t batch_samples(std::uint64_t index) const = 0;
@@ -38,6 +39,7 @@ public:
   virtual bool has_ended() { return false; }
 };
 
+/// How a dataset is cut into batches.
 struct sampling {
   /// Samples per step. The last step of an epoch may have fewer.
   std::int64_t batch = 1;

@@ -27,6 +27,7 @@ struct hits {
   std::int64_t correct = 0;
   std::int64_t total = 0;
 
+  /// Share of correct answers.
   double accuracy() const {
     return static_cast<double>(correct) / static_cast<double>(total);
   }

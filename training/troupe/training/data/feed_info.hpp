@@ -30,6 +30,7 @@ struct feed_info {
   /// (graph/whole_feeds.hpp).
   bool whole = false;
 
+  /// Whether axis 0 counts samples.
   bool has_samples() const { return !persistable && !whole; }
 };
 
