@@ -54,12 +54,12 @@ double train(const std::string& folder, bool resume, std::uint64_t steps) {
 }
 
 int main() try {
-  std::filesystem::remove_all("whole");
-  std::filesystem::remove_all("parts");
+  std::filesystem::remove_all("build/whole");
+  std::filesystem::remove_all("build/parts");
 
-  const auto whole = train("whole", false, 40);
-  train("parts", false, 20);
-  const auto parts = train("parts", true, 40);
+  const auto whole = train("build/whole", false, 40);
+  train("build/parts", false, 20);
+  const auto parts = train("build/parts", true, 40);
   std::printf("the last losses are %s\n",
               whole == parts ? "equal" : "different");
 } catch (const std::exception& failure) {
