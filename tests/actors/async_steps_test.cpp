@@ -7,7 +7,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -177,6 +179,37 @@ TEST_CASE("borrowed feeds are not copied, and give the same losses") {
     exe.run(batch);
   }
   CHECK(exe.stats().copied_feed_bytes == copied);
+}
+
+TEST_CASE("feeds in memory of the application are read there, and given back "
+          "when their step has ended") {
+  const auto net = make_mlp();
+  auto options = on_two_devices(net);
+  options.borrow_feeds = true;
+  executor exe{net.main, options};
+  std::vector<double> losses;
+  std::atomic<int> given_back{0};
+  for (std::uint64_t s = 0; s < steps; ++s) {
+    const auto batch = net.batch(s, 6);
+    std::future<step_result> step;
+    {
+      feed_map lent;
+      for (auto& [name, value] : batch) {
+        const auto give = [&given_back] { ++given_back; };
+        lent.emplace(
+          name,
+          value.type() == dtype::float32
+            ? tensor::over(value.values<float>(), value.dims(), give)
+            : tensor::over(value.values<std::int64_t>(), value.dims(), give));
+      }
+      step = exe.run_async(lent);
+    }
+    const auto feeds = static_cast<int>(batch.size());
+    losses.push_back(step.get().loss);
+    CHECK(given_back == feeds * static_cast<int>(s + 1));
+  }
+  CHECK(exe.stats().copied_feed_bytes == 0);
+  CHECK(losses == waited_for(net));
 }
 
 TEST_CASE("an op that overwrites its input leaves a borrowed feed as it is") {

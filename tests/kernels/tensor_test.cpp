@@ -56,6 +56,39 @@ To converted(From value) {
 
 } // namespace
 
+TEST_CASE("a tensor over memory of the application gives it back once") {
+  const std::vector<std::int64_t> elements{1, 2, 3, 4, 5, 6};
+  int given_back = 0;
+  {
+    auto whole =
+      tensor::over<std::int64_t>(elements, {3, 2}, [&] { ++given_back; });
+    CHECK(whole.type() == dtype::int64);
+    CHECK(whole.data<std::int64_t>() == elements.data());
+    CHECK(whole.memory().is_host());
+    CHECK(whole.is_shared());
+    const auto last = whole.rows(2, 1);
+    whole = {};
+    CHECK(given_back == 0);
+    CHECK(last.values<std::int64_t>()[1] == 6);
+    host cpu;
+    CHECK_FALSE(cpu.memory.owns(last.memory()));
+    CHECK(clone(last, cpu.memory).values<std::int64_t>()[0] == 5);
+  }
+  CHECK(given_back == 1);
+  tensor::over<std::int64_t>(elements, {6}); // nobody is told
+}
+
+TEST_CASE("a tensor over too few elements is refused, and nothing given back") {
+  const std::vector<float> elements(5);
+  bool is_given_back = false;
+  const auto failure = caught([&] {
+    tensor::over<float>(elements, {3, 2}, [&] { is_given_back = true; });
+  });
+  CHECK(failure.code() == errc::invalid_argument);
+  CHECK(says(failure, "a tensor [3, 2] has 6 elements, but 5 are given"));
+  CHECK_FALSE(is_given_back);
+}
+
 TEST_CASE("a default tensor has no memory") {
   tensor none;
   CHECK_FALSE(none);

@@ -110,6 +110,23 @@ tensor tensor::make(arena& memory, const troupe::shape& dims,
   return {dims, type, memory.allocate(plain_bytes(dims, type))};
 }
 
+tensor tensor::over(std::span<const std::byte> elements,
+                    const troupe::shape& dims, troupe::dtype type,
+                    std::function<void()> given_back) {
+  if (const auto expected = plain_bytes(dims, type);
+      elements.size() != expected)
+    throw error(errc::invalid_argument,
+                "a tensor " + to_string(dims) + " has "
+                  + std::to_string(dims.numel()) + " elements, but "
+                  + std::to_string(elements.size() / size_of(type))
+                  + " are given");
+  // Shared memory is not written, so the elements stay constant.
+  auto* const memory = const_cast<std::byte*>(elements.data());
+  return tensor{dims, type,
+                lend(memory, elements.size(), std::move(given_back))}
+    .share();
+}
+
 std::size_t tensor::bytes() const {
   return is_nothing() ? 0 : bytes_of_value();
 }

@@ -6,9 +6,12 @@
 #include <troupe/kernels/memory/arena.hpp>
 #include <troupe/kernels/shape.hpp>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace troupe {
 
@@ -55,6 +58,20 @@ public:
   /// Makes a plain tensor in memory from `memory`; contents are undefined.
   static tensor make(arena& memory, const troupe::shape& dims,
                      troupe::dtype type);
+
+  /// Makes a plain tensor of elements in the application's host memory, which
+  /// are not copied. It counts as shared: kernels write nothing there. Throws
+  /// error(invalid_argument) if the number of elements is not that of the
+  /// shape.
+  /// @param given_back is called once, by whichever thread lets go of the last
+  ///   tensor on the memory; until then the elements must stay as they are. It
+  ///   must be short and must not throw. It is not called if `over` throws
+  template <class T>
+  static tensor over(std::span<const T> elements, const troupe::shape& dims,
+                     std::function<void()> given_back = {}) {
+    return over(std::as_bytes(elements), dims, dtype_of<T>,
+                std::move(given_back));
+  }
 
   explicit operator bool() const noexcept { return static_cast<bool>(memory_); }
   /// Extents; those of a scalar for a default-constructed tensor.
@@ -138,6 +155,9 @@ public:
   bool is_shared() const noexcept;
 
 private:
+  static tensor over(std::span<const std::byte> elements,
+                     const troupe::shape& dims, troupe::dtype type,
+                     std::function<void()> given_back);
   /// Inline, because kernels call it for each op: one comparison if the type is
   /// right.
   template <class T>

@@ -181,6 +181,17 @@ void guard_tail(const memory_block&, std::size_t) noexcept {}
 void unguard_tail(const memory_block&) noexcept {}
 #endif
 
+/// A block that no arena owns.
+struct lent_block : memory_block {
+  std::function<void()> given_back;
+};
+
+void give_back(memory_block* block) noexcept {
+  const std::unique_ptr<lent_block> lent{static_cast<lent_block*>(block)};
+  if (lent->given_back)
+    lent->given_back();
+}
+
 } // namespace
 
 bool memory_source::resize(std::byte*, std::size_t, std::size_t) noexcept {
@@ -238,7 +249,7 @@ void arena::wait_for(memory_block* block) {
 }
 
 bool buffer::is_host() const noexcept {
-  return !block_ || block_->owner->source->is_host();
+  return !block_ || !block_->owner || block_->owner->source->is_host();
 }
 
 bool arena::is_host() const noexcept {
@@ -265,7 +276,19 @@ std::size_t arena::reserved_bytes() const noexcept {
   return reserved_by(*state_);
 }
 
+buffer lend(std::byte* memory, std::size_t bytes,
+            std::function<void()> given_back) {
+  auto block = std::make_unique<lent_block>();
+  block->data = memory;
+  block->capacity = bytes;
+  block->references.store(1, std::memory_order_relaxed);
+  block->given_back = std::move(given_back);
+  return buffer{block.release()};
+}
+
 void release(memory_block* block) noexcept {
+  if (!block->owner)
+    return give_back(block);
   auto& state = *block->owner;
   unguard_tail(*block);
   if (state.ordered)

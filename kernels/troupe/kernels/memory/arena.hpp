@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,8 +39,8 @@ struct reuse_mark {
 /// Reference-counted memory that an arena hands out. Use it through `buffer`.
 struct memory_block {
   std::byte* data = nullptr;
-  std::size_t capacity = 0; ///< in bytes, at least the requested size
-  arena_state* owner = nullptr;
+  std::size_t capacity = 0;     ///< in bytes, at least the requested size
+  arena_state* owner = nullptr; ///< null: the application's memory (`lend`)
   /// Number of handles on the block. Increments are relaxed because another
   /// handle already exists. Decrements are acq_rel, so that the last holder
   /// sees all writes of the others before the block is reused.
@@ -190,7 +191,16 @@ private:
   arena_state* state_;
 };
 
-/// Returns an unreferenced block to its arena. Called by `buffer`.
+/// Makes a buffer on host memory of the application, which is neither copied
+/// nor freed.
+/// @param given_back is called once, by whichever thread lets go of the last
+///   handle: from then on the memory is the application's alone. It must be
+///   short and must not throw. It is not called if `lend` throws
+buffer lend(std::byte* memory, std::size_t bytes,
+            std::function<void()> given_back = {});
+
+/// Returns an unreferenced block to its arena, or to the application. Called by
+/// `buffer`.
 void release(memory_block* block) noexcept;
 
 inline void buffer::reset() noexcept {
