@@ -6,6 +6,7 @@
 #include <troupe/actors/executor.hpp>
 
 #include <actors/small_nets.hpp>
+#include <support/caught.hpp>
 
 #include <doctest/doctest.h>
 
@@ -210,8 +211,12 @@ TEST_CASE("an executor fails if another one has dropped its copies") {
   options.devices.resize(1);
   executor one{net.main, options};
   one.run(net.batch(1, 8));
-  CHECK_THROWS_WITH_AS(two.run(net.batch(2, 8)),
-                       doctest::Contains("holds no value"), error);
+  const auto failure = caught([&] { two.run(net.batch(2, 8)); });
+  CHECK(failure.code() == errc::invalid_argument);
+  CHECK(says(failure, "an executor on other devices (cpu:0; this one: "
+                      "cpu:0,cpu:1) updates the same scope"));
+  CHECK(failure.where().variable == "fc_0.b_0");
+  one.run(net.batch(2, 8));
 }
 
 TEST_CASE("feeding a shared persistable variable makes no copies") {

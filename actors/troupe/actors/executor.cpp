@@ -40,6 +40,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   trace = &traces->events();
   if (!options.hooks.dry_run)
     replicas().spread();
+  discards_seen = parameters->discards();
   start.begin("wire actors");
   if (!ssa.transfers.empty())
     transfers = std::make_unique<actors::transport>(
@@ -89,6 +90,14 @@ void executor::impl::connect() {
 
 actors::parameter_replicas executor::impl::replicas() {
   return {ssa, *parameters, devices, where()};
+}
+
+/// Another executor may have discarded values that steps read.
+void executor::impl::require_values() {
+  if (options.hooks.dry_run || discards_seen == parameters->discards())
+    return;
+  replicas().require_values();
+  discards_seen = parameters->discards();
 }
 
 bool executor::impl::feeds_a_share() const {
@@ -332,6 +341,7 @@ step_id executor::impl::submit(const feed_map& feeds,
   if (const auto reason = actors->context().failed_for_good())
     throw *reason;
   failures->require_can_run(next_step);
+  require_values();
   for (auto& name : fetches)
     if (!wants(options.fetches, name))
       throw error(errc::not_found, "not among the fetches of this executor",

@@ -87,7 +87,8 @@ struct executor_options {
   /// Parameters and statistics. Null: the executor makes its own scope. Several
   /// executors on the same devices may take turns updating one scope. An
   /// executor that updates the scope on fewer devices makes the earlier
-  /// executors unusable: their steps fail.
+  /// executors unusable: `submit` and `run` throw error(invalid_argument) that
+  /// names the devices of both.
   std::shared_ptr<scope> parameters = {};
   /// Kernels to run. Null: those of the devices' backends. A kernel must not
   /// block on another op, because that op may be queued behind it on the same

@@ -64,6 +64,7 @@ struct executor::impl {
   ~impl();
 
   actors::parameter_replicas replicas();
+  void require_values();
   /// What the submitting thread does next. A thread that returns to the
   /// application takes no worker's seat, because it would not serve there.
   enum class then { returns, waits };
@@ -136,6 +137,7 @@ struct executor::impl {
   actors::update_periods periods;
   // Added to the number of a step to get the one that its random numbers have.
   std::uint64_t random_offset = 0;
+  std::uint64_t discards_seen = 0; ///< of the scope, when its values were there
 };
 
 } // namespace troupe

@@ -71,6 +71,11 @@ void scope::drop_replicas() noexcept {
   replicas_.clear();
 }
 
+void scope::note_discard(std::string devices) {
+  discarded_by_ = std::move(devices);
+  ++discards_;
+}
+
 void scope::add_device(std::shared_ptr<device> on) {
   std::erase_if(devices_, [this](const auto& d) {
     return d.use_count() == 1

@@ -4,6 +4,7 @@
 #include <troupe/kernels/variable.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -54,6 +55,16 @@ public:
   /// Executors made before the call must not run again.
   void drop_replicas() noexcept;
 
+  ///@{
+  /// An executor that cannot keep the values of earlier executors up to date,
+  /// because it has other devices, discards them in replicas. It says so here,
+  /// with its devices. `discards` counts such calls, on this scope only.
+  void note_discard(std::string devices);
+  std::uint64_t discards() const noexcept { return discards_; }
+  /// The devices of the latest executor that has discarded values.
+  const std::string& discarded_by() const noexcept { return discarded_by_; }
+  ///@}
+
   /// An executor calls this before its device `on` stores values here. If the
   /// host cannot read the device's memory, the scope keeps the device alive
   /// until another is added and no value lies in that memory any more.
@@ -73,6 +84,8 @@ private:
   std::vector<std::unique_ptr<scope>> replicas_;
   /// Devices whose memory the host cannot read.
   std::vector<std::shared_ptr<device>> devices_;
+  std::uint64_t discards_ = 0;
+  std::string discarded_by_;
 };
 
 } // namespace troupe

@@ -40,6 +40,14 @@ std::set<copy> values_kept(const graph::ssa_graph& g) {
   return kept;
 }
 
+/// "cpu:0,cpu:1".
+std::string names_of(std::span<const std::shared_ptr<device>> devices) {
+  std::string names;
+  for (auto& on : devices)
+    names += (names.empty() ? "" : ",") + to_string(on->id());
+  return names;
+}
+
 /// Outdated copies in replicas 1 to `replicas`: copies of updated variables for
 /// which the graph has no handle on a device with that replica.
 std::vector<copy> copies_left_behind(const graph::ssa_graph& g,
@@ -124,10 +132,32 @@ tensor parameter_replicas::copied(const tensor& value, const scope& of,
 // strategy. Later executors copy the values again. Earlier executors cannot
 // continue.
 void parameter_replicas::forget_old_copies() {
+  bool discards = false;
   for (auto [name, replica] :
        copies_left_behind(graph_, where_, parameters_.replicas()))
-    if (auto* old = parameters_.replica(replica).find(name))
+    if (auto* old = parameters_.replica(replica).find(name);
+        old && old->has_value()) {
       old->clear();
+      discards = true;
+    }
+  if (discards)
+    parameters_.note_discard(names_of(devices_));
+}
+
+void parameter_replicas::require_values() const {
+  for (auto& [name, d] : values_needed(graph_)) {
+    if (!is_here(d))
+      continue;
+    auto* held = replica_of(d).find(name);
+    if (!held || !held->has_value())
+      throw error(errc::invalid_argument,
+                  "an executor on other devices (" + parameters_.discarded_by()
+                    + "; this one: " + names_of(devices_)
+                    + ") updates the same scope and has discarded the value "
+                      "that is needed here: make a new executor, or give each "
+                      "a scope of its own",
+                  {.variable = std::string{name}});
+  }
 }
 
 std::size_t parameter_replicas::first_here() const {

@@ -30,6 +30,10 @@ public:
   /// values out of memory that the device cannot reach. Throws error(not_found)
   /// naming a variable without a value.
   void spread();
+  /// Called before a step if another executor has discarded values of the scope
+  /// since `spread`. Throws error(invalid_argument) naming a variable whose
+  /// value steps need and do not have, and the devices of both executors.
+  void require_values() const;
   /// Called after steps. Brings the application's values up to date, in plain
   /// layout.
   void update_scope();
