@@ -3,6 +3,7 @@
 
 #include <actors/application.hpp>
 #include <support/caught.hpp>
+#include <troupe/actors/caf/inside.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/layers.hpp>
 
@@ -213,15 +214,14 @@ TEST_CASE_FIXTURE(run_of_it,
 }
 
 TEST_CASE_FIXTURE(run_of_it, "an actor can be known by its name alone") {
-  executor exe{
-    net.main, options(make_actor_op(app.system, caf::atom("twice"), patience))};
+  executor exe{net.main, options(make_actor_op(app.system, "twice", patience))};
   const auto nobody = caught([&] { exe.run(batch(2, 1)); });
   CHECK(nobody.code() == errc::peer_failure);
   const auto actor = app.system.spawn(doubler, memory);
-  app.system.registry().put(caf::atom("twice"),
-                            caf::actor_cast<caf::strong_actor_ptr>(actor));
+  actors::put_named(app.system, "twice",
+                    caf::actor_cast<caf::strong_actor_ptr>(actor));
   CHECK(exe.run(batch(2, 3), wanted).merged(out).values<float>()[0] == 6);
-  app.system.registry().erase(caf::atom("twice"));
+  actors::forget_named(app.system, "twice");
 }
 
 TEST_CASE_FIXTURE(run_of_it,

@@ -3,6 +3,7 @@
 // Counts the heap allocations of a steady step. This executable replaces
 // operator new. A case that fails lists the call stacks of the allocations.
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/caf/inside.hpp>
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/kernels/device.hpp>
@@ -141,7 +142,7 @@ std::size_t in_steady_steps(const small_net& net, executor_options options) {
   caf::actor_system_config config;
   configure(config, options.threads);
   caf::actor_system system{config};
-  meet_workers(system, system.scheduler().num_workers());
+  meet_workers(system, actors::workers_of(system));
   wait_until_others_sleep(); // the actor system's timer may start late, too
   options.system = &system;
   options.parameters = net.parameters();

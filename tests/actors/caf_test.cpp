@@ -4,13 +4,13 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
+#include <troupe/actors/caf/inside.hpp>
 #include <troupe/actors/configure.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/exit_reason.hpp>
-#include <caf/monitorable_actor.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
@@ -26,8 +26,8 @@
 
 using namespace troupe;
 using namespace troupe::test;
-using actors::describe_atom;
-using actors::ready_atom;
+using actors::describe_atom_v;
+using actors::ready_atom_v;
 
 TEST_SUITE("actors.caf") {
 
@@ -112,8 +112,7 @@ TEST_CASE("every handle describes itself in one line with its name") {
   caf::scoped_actor self{*app.system};
   auto& g = exe.graph();
   for (handle_id id = 0; id < g.size(); ++id) {
-    const auto line =
-      answer(self, handle_address(exe, id), describe_atom::value);
+    const auto line = answer(self, handle_address(exe, id), describe_atom_v);
     CHECK(line.rfind(graph::handle_name(g, id) + ", step 0: ", 0) == 0);
     CHECK(line.find('\n') == line.npos);
     CHECK(line.find("is done") != line.npos);
@@ -173,10 +172,10 @@ TEST_CASE("a handle's actor has the handle's name") {
     executor exe{net.main, options};
     for (handle_id id = 0; id < exe.graph().size(); ++id) {
       const auto handle = handle_address(exe, id);
-      const auto* actor = dynamic_cast<caf::monitorable_actor*>(
-        caf::actor_cast<caf::abstract_actor*>(handle));
+      const auto* actor = caf::actor_cast<caf::abstract_actor*>(handle);
       REQUIRE(actor != nullptr);
-      CHECK(actor->name() == graph::handle_name(exe.graph(), id));
+      CHECK(actors::name_of_actor(*actor)
+            == graph::handle_name(exe.graph(), id));
     }
   }
 }
@@ -191,8 +190,8 @@ TEST_CASE("a handle rejects unknown messages, and the next step still runs") {
     CHECK(is_error(answer(self, handle, 42), "unexpected_message"));
     CHECK(is_error(answer(self, handle, std::string{"hello"}),
                    "unexpected_message"));
-    CHECK(is_error(answer(self, handle, describe_atom::value, 1),
-                   "unexpected_message"));
+    CHECK(
+      is_error(answer(self, handle, describe_atom_v, 1), "unexpected_message"));
     self->send(handle, std::string{"hello"});
     caf::anon_send_exit(handle, caf::exit_reason::normal);
   }
@@ -220,8 +219,8 @@ TEST_CASE("an exit message terminates a handle and ends training") {
       const auto e = caught([&] { exe.run(net.batch(0, 4)); });
       CHECK(e.code() == errc::peer_failure);
     }
-    CHECK(is_error(answer(self, handle, describe_atom::value),
-                   "request_receiver_down"));
+    CHECK(
+      is_error(answer(self, handle, describe_atom_v), "request_receiver_down"));
     self->monitor(handle); // too late, but answered
     down_reason(self);
   }
@@ -269,8 +268,7 @@ TEST_CASE("describe reports which handles of a running step are waiting") {
   caf::scoped_actor self{*app.system};
   int waiting = 0;
   for (auto& o : exe.graph().ops) {
-    const auto line =
-      answer(self, handle_address(exe, o.id), describe_atom::value);
+    const auto line = answer(self, handle_address(exe, o.id), describe_atom_v);
     const auto waits = line.find("step 0: waits for ") != line.npos;
     waiting += waits;
     if (o.desc->type == "sgd" || o.desc->type == "momentum")
@@ -320,15 +318,17 @@ TEST_CASE("handles can be registered and looked up in CAF's registry") {
   application app;
   auto net = make_mlp();
   executor exe{net.main, options_for(net, app)};
-  const auto name = caf::atom("firstop");
-  app.system->registry().put(name, handle_address(exe, 0));
+  constexpr std::string_view name = "firstop";
+  actors::put_named(
+    *app.system, name,
+    caf::actor_cast<caf::strong_actor_ptr>(handle_address(exe, 0)));
   caf::scoped_actor self{*app.system};
   const auto found =
-    caf::actor_cast<caf::actor>(app.system->registry().get(name));
-  CHECK(answer(self, found, describe_atom::value)
+    caf::actor_cast<caf::actor>(actors::find_named(*app.system, name));
+  CHECK(answer(self, found, describe_atom_v)
           .rfind(graph::handle_name(exe.graph(), 0), 0)
         == 0);
-  app.system->registry().erase(name);
+  actors::forget_named(*app.system, name);
 }
 
 TEST_CASE("addresses stay valid after the executor and report its end") {
@@ -356,9 +356,9 @@ TEST_CASE("addresses stay valid after the executor and report its end") {
     self->send(late, kept[1]);
     CHECK(down_reason(self) == caf::exit_reason::user_shutdown);
     for (auto& handle : kept) {
-      CHECK(is_error(answer(self, handle, describe_atom::value),
+      CHECK(is_error(answer(self, handle, describe_atom_v),
                      "request_receiver_down"));
-      self->send(handle, ready_atom::value, std::uint32_t{1}, std::uint64_t{0});
+      self->send(handle, ready_atom_v, std::uint32_t{1}, std::uint64_t{0});
       caf::anon_send_exit(handle, caf::exit_reason::kill);
     }
   }
@@ -376,7 +376,7 @@ TEST_CASE("requests during the executor's destruction get a valid answer") {
         askers.emplace_back([&, handle = handle_address(exe, id)] {
           caf::scoped_actor self{*app.system};
           for (;;) {
-            const auto line = answer(self, handle, describe_atom::value);
+            const auto line = answer(self, handle, describe_atom_v);
             if (is_error(line, "request_receiver_down")) {
               ++downs;
               return;

@@ -14,7 +14,6 @@
 #include <caf/exit_reason.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
-#include <caf/stateful_actor.hpp>
 
 #include <doctest/doctest.h>
 
@@ -25,20 +24,22 @@
 #include <thread>
 #include <vector>
 
+CAF_BEGIN_TYPE_ID_BLOCK(every_handle_test, caf::first_custom_type_id)
+CAF_ADD_ATOM(every_handle_test, watcher_atoms, link_atom, "link")
+CAF_ADD_ATOM(every_handle_test, watcher_atoms, ask_atom, "ask")
+CAF_ADD_ATOM(every_handle_test, watcher_atoms, heard_atom, "heard")
+CAF_ADD_ATOM(every_handle_test, watcher_atoms, quit_atom, "quit")
+CAF_END_TYPE_ID_BLOCK(every_handle_test)
+
 using namespace troupe;
 using namespace troupe::test;
-using actors::describe_atom;
+using namespace watcher_atoms;
 
 TEST_SUITE("actors.every_handle") {
 
 namespace {
 
 constexpr std::chrono::seconds patience{60};
-
-using link_atom = caf::atom_constant<caf::atom("link")>;
-using ask_atom = caf::atom_constant<caf::atom("ask")>;
-using heard_atom = caf::atom_constant<caf::atom("heard")>;
-using quit_atom = caf::atom_constant<caf::atom("quit")>;
 
 struct watcher_state {
   int downs = 0;
@@ -47,9 +48,10 @@ struct watcher_state {
 
 /// An actor of the application. It monitors handles and links to them, asks
 /// handles on request, and counts the terminations that it is notified of.
-caf::behavior watch(caf::stateful_actor<watcher_state>* me) {
-  me->set_down_handler([me](caf::down_msg&) { ++me->state.downs; });
-  me->set_exit_handler([me](caf::exit_msg&) { ++me->state.exits; });
+caf::behavior watch(caf::event_based_actor* me) {
+  const auto state = std::make_shared<watcher_state>();
+  me->set_down_handler([state](caf::down_msg&) { ++state->downs; });
+  me->set_exit_handler([state](caf::exit_msg&) { ++state->exits; });
   return {
     [me](link_atom, const caf::actor& to) {
       me->monitor(to);
@@ -57,7 +59,7 @@ caf::behavior watch(caf::stateful_actor<watcher_state>* me) {
     },
     [me](ask_atom, const caf::actor& to) {
       auto answer = me->make_response_promise();
-      me->request(to, patience, describe_atom::value)
+      me->request(to, patience, actors::describe_atom_v)
         .then(
           [answer](const std::string& line) mutable { answer.deliver(line); },
           [answer](const caf::error& e) mutable {
@@ -65,8 +67,8 @@ caf::behavior watch(caf::stateful_actor<watcher_state>* me) {
           });
       return answer;
     },
-    [me](heard_atom) {
-      return caf::make_message(me->state.downs, me->state.exits);
+    [state](heard_atom) {
+      return caf::make_message(state->downs, state->exits);
     },
     [me](quit_atom) { me->quit(); }};
 }
@@ -77,10 +79,11 @@ public:
   watched_run(const small_net& net, executor_options options, application& app)
     : self_(app.system), watcher_(app.system.spawn(watch)),
       exe_(std::make_unique<executor>(net.main, std::move(options))) {
+    actors::register_types<caf::id_block::every_handle_test>();
     for (handle_id id = 0; id < exe_->graph().size(); ++id)
-      self_->send(watcher_, link_atom::value, handle_address(*exe_, id));
+      self_->send(watcher_, link_atom_v, handle_address(*exe_, id));
   }
-  ~watched_run() { self_->send(watcher_, quit_atom::value); }
+  ~watched_run() { self_->send(watcher_, quit_atom_v); }
 
   executor& exe() { return *exe_; }
   const graph::ssa_graph& graph() const { return exe_->graph(); }
@@ -89,8 +92,7 @@ public:
   /// begin with the name.
   std::string ask(handle_id id) {
     std::string line;
-    self_
-      ->request(watcher_, patience, ask_atom::value, handle_address(*exe_, id))
+    self_->request(watcher_, patience, ask_atom_v, handle_address(*exe_, id))
       .receive([&](std::string& text) { line = std::move(text); },
                [&](const caf::error& e) { FAIL(caf::to_string(e)); });
     const auto name = graph::handle_name(graph(), id) + ", ";
@@ -112,7 +114,7 @@ public:
   std::pair<int, int> hears(int expected) {
     std::pair<int, int> heard{-1, -1};
     const auto ask = [&] {
-      self_->request(watcher_, patience, heard_atom::value)
+      self_->request(watcher_, patience, heard_atom_v)
         .receive(
           [&](int downs, int exits) {
             heard = {downs, exits};

@@ -3,6 +3,7 @@
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
+#include <troupe/actors/caf/caf.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -35,9 +36,11 @@ struct application {
     if (k == kind::troupe) {
       configure(config, threads);
     } else {
-      config.set("scheduler.max-threads", static_cast<std::size_t>(threads));
+      init_message_types();
+      actors::set_option(config, "scheduler.max-threads",
+                         static_cast<std::size_t>(threads));
       if (k == kind::sharing)
-        config.set("scheduler.policy", caf::atom("sharing"));
+        actors::set_option(config, "scheduler.policy", "sharing");
     }
     system.emplace(config);
   }
@@ -320,10 +323,10 @@ TEST_CASE("CAF's actor features work under Troupe's scheduler policy") {
         return {[me, promise](int x) {
                   *promise = me->make_response_promise();
                   me->delayed_send(me, std::chrono::milliseconds(5),
-                                   caf::atom("later"), x);
+                                   std::string("later"), x);
                   return *promise;
                 },
-                [promise](caf::atom_value, int x) {
+                [promise](const std::string&, int x) {
                   promise->deliver(2 * x);
                   *promise = {}; // would keep the actor alive
                 }};

@@ -8,6 +8,7 @@
 #include <actors/application.hpp>
 #include <actors/small_nets.hpp>
 
+#include <troupe/actors/caf/inside.hpp>
 #include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <caf/scoped_actor.hpp>
@@ -22,7 +23,7 @@
 
 using namespace troupe;
 using namespace troupe::test;
-using actors::ready_atom;
+using actors::ready_atom_v;
 
 TEST_SUITE("actors.stranger") {
 
@@ -64,11 +65,12 @@ public:
   /// sent without a sender, from the stranger, and in the name of the receiver.
   bool is_refused(const caf::actor& to, std::uint32_t edge,
                   std::uint64_t step) {
-    caf::anon_send(to, ready_atom::value, edge, step);
-    self_->send(to, ready_atom::value, edge, step);
-    caf::send_as(to, to, ready_atom::value, edge, step);
+    caf::anon_send(to, ready_atom_v, edge, step);
+    self_->send(to, ready_atom_v, edge, step);
+    const auto receiver = caf::actor_cast<caf::strong_actor_ptr>(to);
+    actors::post_from(receiver, receiver, ready_atom_v, edge, step);
     bool refused = false;
-    self_->request(to, patience, ready_atom::value, edge, step)
+    self_->request(to, patience, ready_atom_v, edge, step)
       .receive([] {},
                [&](const caf::error& e) {
                  refused = e == caf::sec::unexpected_message;

@@ -178,7 +178,7 @@ bool talks_to_handle(std::uint16_t port, const std::string& name) {
     return false;
   caf::scoped_actor self{system};
   bool answered = false;
-  self->request(*handle, patience, actors::describe_atom::value)
+  self->request(*handle, patience, actors::describe_atom_v)
     .receive(
       [&](const std::string& line) {
         answered = line == name + ", step 0: is done";

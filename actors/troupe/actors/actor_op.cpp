@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/actor_op.hpp>
 
-#include <caf/actor_cast.hpp>
-#include <caf/actor_registry.hpp>
-#include <caf/actor_system.hpp>
+#include <troupe/actors/caf/inside.hpp>
+#include <troupe/actors/configure.hpp>
+
 #include <caf/event_based_actor.hpp>
-#include <caf/exit_reason.hpp>
-#include <caf/sec.hpp>
-#include <caf/send.hpp>
 
 #include <functional>
 #include <string>
@@ -28,6 +25,11 @@ using find_actor = std::function<caf::actor()>;
 } // namespace
 
 } // namespace troupe
+
+CAF_BEGIN_TYPE_ID_BLOCK(troupe_actor_op_inside,
+                        troupe::actors::type_ids::actor_op_inside)
+CAF_ADD_TYPE_ID(troupe_actor_op_inside, (troupe::open_question_ptr))
+CAF_END_TYPE_ID_BLOCK(troupe_actor_op_inside)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::open_question_ptr)
 
@@ -54,7 +56,7 @@ caf::behavior op_asker(caf::event_based_actor* self, const find_actor& find,
       open->answer({{}, error{errc::peer_failure, "the op's actor is gone"}});
       return;
     }
-    self->request(whom, timeout, op_request{open->question})
+    actors::ask(self, whom, timeout, op_request{open->question})
       .then(
         [open](const op_outputs& got) {
           open->answer({got.outputs, {}});
@@ -69,20 +71,28 @@ class actor_op final : public outside_op {
 public:
   actor_op(caf::actor_system& system, find_actor find,
            std::chrono::milliseconds timeout)
-    : asker_(system.spawn<caf::hidden>(op_asker, std::move(find), timeout)) {}
+    : asker_(spawn(system, std::move(find), timeout)) {}
 
   ~actor_op() override {
     caf::anon_send_exit(asker_, caf::exit_reason::user_shutdown);
   }
 
   void ask(outside_question question, answer_function answer) override {
-    caf::anon_send(
+    actors::post(
       asker_, open_question_ptr{std::make_shared<open_question>(open_question{
                 std::make_shared<const outside_question>(std::move(question)),
                 std::move(answer)})});
   }
 
 private:
+  static caf::actor spawn(caf::actor_system& system, find_actor find,
+                          std::chrono::milliseconds timeout) {
+    init_message_types();
+    actors::register_types<caf::id_block::troupe_actor_op>();
+    actors::register_types<caf::id_block::troupe_actor_op_inside>();
+    return system.spawn<caf::hidden>(op_asker, std::move(find), timeout);
+  }
+
   caf::actor asker_;
 };
 
@@ -98,14 +108,13 @@ std::shared_ptr<outside_op> make_actor_op(caf::actor_system& system,
 }
 
 std::shared_ptr<outside_op> make_actor_op(caf::actor_system& system,
-                                          caf::atom_value name,
+                                          std::string_view name,
                                           std::chrono::milliseconds timeout) {
-  return std::make_shared<actor_op>(
-    system,
-    [&system, name] {
-      return caf::actor_cast<caf::actor>(system.registry().get(name));
-    },
-    timeout);
+  const auto find = [&system, name = std::string(name)] {
+    return caf::actor_cast<caf::actor>(actors::find_named(system, name));
+  };
+  find(); // refuses a name that cannot be
+  return std::make_shared<actor_op>(system, find, timeout);
 }
 
 } // namespace troupe

@@ -4,18 +4,12 @@
 // Actors of an application that compute ops of a graph. As handles.hpp, this
 // header includes CAF.
 
+#include <troupe/actors/caf/caf.hpp>
 #include <troupe/actors/outside_op.hpp>
-
-#include <caf/actor.hpp>
-#include <caf/allowed_unsafe_message_type.hpp>
-#include <caf/atom.hpp>
 
 #include <chrono>
 #include <memory>
-
-namespace caf {
-class actor_system;
-} // namespace caf
+#include <string_view>
 
 namespace troupe {
 
@@ -41,13 +35,20 @@ std::shared_ptr<outside_op> make_actor_op(caf::actor_system& system,
                                           caf::actor whom,
                                           std::chrono::milliseconds timeout);
 /// The same for an actor that is looked up in the system's registry whenever
-/// the op runs, so that another one can take its place.
+/// the op runs, so that another one can take its place. Throws
+/// error(invalid_argument) for a name that CAF's registry cannot have: in CAF
+/// 0.17 it is an atom of at most 10 characters.
 std::shared_ptr<outside_op> make_actor_op(caf::actor_system& system,
-                                          caf::atom_value name,
+                                          std::string_view name,
                                           std::chrono::milliseconds timeout);
 ///@}
 
 } // namespace troupe
+
+CAF_BEGIN_TYPE_ID_BLOCK(troupe_actor_op, troupe::actors::type_ids::actor_op)
+CAF_ADD_TYPE_ID(troupe_actor_op, (troupe::op_request))
+CAF_ADD_TYPE_ID(troupe_actor_op, (troupe::op_outputs))
+CAF_END_TYPE_ID_BLOCK(troupe_actor_op)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::op_request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::op_outputs)

@@ -1,118 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/configure.hpp>
 
-#include <troupe/actors/workers/queue_policy.hpp>
-#include <troupe/actors/workers/running_jobs.hpp>
+#include <troupe/actors/caf/inside.hpp>
+#include <troupe/actors/messages.hpp>
+#include <troupe/actors/remote/node_messages.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/threads.hpp>
 
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
-#include <caf/resumable.hpp>
-#include <caf/scheduler/coordinator.hpp>
-
 #include <algorithm>
-#include <memory>
-#include <string>
-#include <utility>
-
-#include <pthread.h>
 
 namespace troupe {
-
-namespace {
-
-thread_local actors::worker_thread this_thread;
-
-void enqueue(job_queue& queue, caf::resumable* target) {
-  queue.push_guest(target);
-}
-
-/// Scheduling policy for caf::scheduler::coordinator. `dequeue` runs Troupe's
-/// jobs and returns CAF's own resumables.
-class policy {
-public:
-  struct coordinator_data {
-    explicit coordinator_data(caf::scheduler::abstract_coordinator*) {}
-    std::unique_ptr<job_queue> queue;
-    std::atomic<int> pools{0}; // number of pools that share the queue
-  };
-
-  struct worker_data {
-    // The coordinator constructs this once, when the number of workers is known
-    // and before any of them starts. It then copies it into each worker.
-    explicit worker_data(caf::scheduler::abstract_coordinator* parent) {
-      auto& data =
-        static_cast<caf::scheduler::coordinator<policy>*>(parent)->data();
-      data.queue = std::make_unique<job_queue>(parent->num_workers());
-    }
-    bool begun = false;
-  };
-
-  template <class Coordinator>
-  void central_enqueue(Coordinator* self, caf::resumable* target) {
-    enqueue(*self->data().queue, target);
-  }
-
-  template <class Worker>
-  void external_enqueue(Worker* self, caf::resumable* target) {
-    enqueue(*self->parent()->data().queue, target);
-  }
-
-  template <class Worker>
-  void internal_enqueue(Worker* self, caf::resumable* target) {
-    enqueue(*self->parent()->data().queue, target);
-  }
-
-  template <class Worker>
-  void resume_job_later(Worker* self, caf::resumable* target) {
-    enqueue(*self->parent()->data().queue, target);
-  }
-
-  template <class Worker>
-  caf::resumable* dequeue(Worker* self) {
-    auto& queue = *self->parent()->data().queue;
-    if (!std::exchange(self->data().begun, true)) {
-      this_thread = {&queue, self->id()};
-      if (take_all_cores(queue.workers()))
-        pin_this_thread(self->id());
-      name_thread(::pthread_self(),
-                  ("troupe-work-" + std::to_string(self->id())).c_str());
-    }
-    worker here{queue, self->id()};
-    for (;;) {
-      const auto found = queue.wait(self->id());
-      if (found.guest)
-        return static_cast<caf::resumable*>(found.guest);
-      const actors::running_jobs here_now{self->system()};
-      here.run_chain(*found.work);
-    }
-  }
-
-  template <class Worker>
-  void before_resume(Worker*, caf::resumable*) {}
-  template <class Worker>
-  void after_resume(Worker*, caf::resumable*) {}
-  template <class Worker>
-  void after_completion(Worker*, caf::resumable*) {}
-  template <class Worker>
-  void before_shutdown(Worker*) {}
-
-  template <class Worker, class F>
-  void foreach_resumable(Worker*, F) {}
-
-  template <class Coordinator, class F>
-  void foreach_central_resumable(Coordinator* self, F f) {
-    // All workers have left. Executors are destroyed before their system, so
-    // only CAF's resumables are left.
-    while (auto* guest = self->data().queue->pop_guest())
-      f(static_cast<caf::resumable*>(guest));
-  }
-};
-
-using coordinator = caf::scheduler::coordinator<policy>;
-
-} // namespace
 
 std::size_t worker_count(int threads) {
   const auto cores = usable_cores();
@@ -120,30 +17,27 @@ std::size_t worker_count(int threads) {
                       : std::min(cores, static_cast<std::size_t>(threads));
 }
 
+void init_message_types() {
+  actors::init_types_of_caf();
+  actors::register_types<caf::id_block::troupe_handles>();
+  actors::register_types<caf::id_block::troupe_nodes>();
+}
+
 void configure(caf::actor_system_config& cfg, int threads) {
   const auto count = worker_count(threads);
   require_system_threads(count);
-  cfg.set("scheduler.max-threads", count);
-  cfg.load<coordinator>();
+  init_message_types();
+  actors::configure_scheduler(cfg, count);
+}
+
+std::unique_ptr<caf::actor_system>
+make_actor_system(caf::actor_system_config& cfg, int threads) {
+  configure(cfg, threads);
+  return actors::make_scheduled_system(cfg);
 }
 
 void require_system_threads(std::size_t workers) {
-  constexpr std::size_t clock = 1, printer = 1; // CAF's own
-  require_threads(workers + clock + printer);
+  require_threads(workers + actors::threads_of_caf());
 }
-
-namespace actors {
-
-policy_queue policy_queue_of(caf::actor_system& sys) {
-  auto* own = dynamic_cast<coordinator*>(&sys.scheduler());
-  return own ? policy_queue{own->data().queue.get(), &own->data().pools}
-             : policy_queue{};
-}
-
-const worker_thread& this_worker_thread() noexcept {
-  return this_thread;
-}
-
-} // namespace actors
 
 } // namespace troupe

@@ -34,6 +34,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
                                                options.nodes.has_value());
     options.system = own->system.get();
   }
+  init_message_types();
   workers = std::make_unique<actors::worker_pool>(*options.system);
   traces = std::make_unique<actors::executor_traces>(options, *program,
                                                      workers->queue());
@@ -73,7 +74,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   // thread would drop it at exit, before objects in static storage are
   // destroyed, and the system of such an executor would drop it again.
   if (own)
-    caf::logger::set_current_actor_system(nullptr);
+    actors::forget_system();
 }
 
 void executor::impl::connect() {

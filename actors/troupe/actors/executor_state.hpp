@@ -3,6 +3,7 @@
 
 #include <troupe/actors/actor_graph.hpp>
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/caf/inside.hpp>
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/handles.hpp>
@@ -27,9 +28,6 @@
 #include <troupe/comm/shm/process_memory.hpp>
 #include <troupe/graph/ssa/ssa_edges.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
-
-#include <caf/actor_system.hpp>
-#include <caf/logger.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -13,7 +13,7 @@ bool handle_actor::on_message(caf::mailbox_element& element, context ctx) {
                            content.get_as<std::uint64_t>(2), element.sender);
   if (!content.match_elements<describe_atom>())
     return false;
-  reply(element, caf::make_message(describe_(id_)), ctx);
+  answer_request(element, caf::make_message(describe_(id_)), ctx);
   return true;
 }
 

@@ -17,7 +17,7 @@ namespace troupe {
 /// The actor of an op or variable handle of `executor::graph()`.
 ///
 /// The actor can be monitored and linked. It answers the request
-/// `actors::describe_atom::value` with one line (a string) that describes the
+/// `actors::describe_atom_v` with one line (a string) that describes the
 /// handle and what it waits for. It answers other requests with
 /// `caf::sec::unexpected_message`.
 ///

@@ -3,19 +3,19 @@
 
 // The messages that handles understand as CAF actors.
 
-#include <caf/atom.hpp>
+#include <troupe/actors/caf/caf.hpp>
 
-namespace troupe::actors {
+CAF_BEGIN_TYPE_ID_BLOCK(troupe_handles, troupe::actors::type_ids::handles)
 
 /// A readiness message ("a value is ready", "a reader is done") on an edge that
 /// sends CAF messages. Its content, in this order:
 ///   ready_atom, number of the edge's port (uint32), step (uint64)
 /// It counts only if the graph sent it. Messages from other senders are
 /// ignored.
-using ready_atom = caf::atom_constant<caf::atom("ready")>;
+CAF_ADD_ATOM(troupe_handles, troupe::actors, ready_atom, "ready")
 
 /// Request for one line (a string) that describes a handle and what it waits
 /// for.
-using describe_atom = caf::atom_constant<caf::atom("describe")>;
+CAF_ADD_ATOM(troupe_handles, troupe::actors, describe_atom, "describe")
 
-} // namespace troupe::actors
+CAF_END_TYPE_ID_BLOCK(troupe_handles)

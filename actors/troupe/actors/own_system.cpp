@@ -10,13 +10,12 @@
 namespace troupe::actors {
 
 own_system::own_system(int threads, bool over_processes) {
-  configure(config, threads);
   if (over_processes) {
     constexpr std::size_t of_middleman = 2;
     config.load<caf::io::middleman>();
     require_system_threads(worker_count(threads) + of_middleman);
   }
-  system = std::make_unique<caf::actor_system>(config);
+  system = make_actor_system(config, threads);
 }
 
 } // namespace troupe::actors

@@ -4,20 +4,13 @@
 // Records the messages of an application's own CAF actors beside what the ops
 // of an executor do: in its trace, and on its dashboard. docs/trace.md has an
 // example.
-//
-// As host.hpp, this header and traced_actor.cpp depend on the version of CAF.
 
+#include <troupe/actors/caf/caf.hpp>
 #include <troupe/base/recorder.hpp>
 
-#include <caf/actor_config.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/behavior.hpp>
-#include <caf/config.hpp>
-#include <caf/error.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/execution_unit.hpp>
-#include <caf/invoke_message_result.hpp>
-#include <caf/mailbox_element.hpp>
 #include <caf/scheduled_actor.hpp>
 
 #include <functional>
@@ -25,27 +18,22 @@
 #include <string>
 #include <utility>
 
-#if CAF_MAJOR_VERSION != 0
-#error "traced_actor.hpp is written for CAF 0.17; see docs/actors.md on porting"
-#endif
-
 namespace troupe {
 
 namespace actors {
 
-/// Records what happens to one actor. The part of `traced` that does not depend
-/// on its base.
+/// Records what happens to one actor: the hooks of `hooked_actor`.
 class message_trace {
 public:
-  /// Gives the actor a number. It has no name before `set_name`.
+  /// Gives the actor a number. It has no name before `starts`.
   message_trace(std::shared_ptr<recorder> to, const caf::scheduled_actor& self);
 
   /// One relaxed load.
   bool is_on() const noexcept { return to_->wants(trace_level::messages); }
 
-  /// Uses `caf::local_actor::name`, or the name of the class if it has not been
-  /// overridden.
-  void set_name(const caf::scheduled_actor& self);
+  /// Takes over `caf::local_actor::name`, or the name of the class if it has
+  /// not been overridden.
+  void starts(const caf::scheduled_actor& self);
   /// The message is about to be put into the mailbox. Any thread.
   void arrives(const caf::mailbox_element& message) noexcept;
   /// The actor begins to handle the message. On its own thread, as the rest.
@@ -91,58 +79,18 @@ private:
 /// recorded. Of the first `actor_table::most_actors` actors, those that send
 /// included.
 ///
-/// Derived classes that override `enqueue`, `consume`, `launch` or `cleanup`
-/// call those of this class.
+/// Derived classes that override `enqueue` or `launch` call those of this
+/// class; in CAF 0.17 also `consume` and `cleanup`, in 1.x `resume` and
+/// `on_cleanup`. CAF 1.x lets less be seen (docs/caf.md).
 template <class Base>
-class traced : public Base {
+class traced : public actors::hooked_actor<Base, actors::message_trace> {
 public:
   /// @param to `executor::shared_trace`; not null
   /// @param args passed to the constructor of `Base`
   template <class... Ts>
   traced(caf::actor_config& cfg, std::shared_ptr<recorder> to, Ts&&... args)
-    : Base(cfg, std::forward<Ts>(args)...), trace_(std::move(to), *this) {}
-
-  using Base::consume;
-  using Base::enqueue;
-
-  /// Any thread.
-  void enqueue(caf::mailbox_element_ptr message,
-               caf::execution_unit* host) override {
-    if (trace_.is_on())
-      trace_.arrives(*message);
-    Base::enqueue(std::move(message), host);
-  }
-
-  /// On the actor's thread.
-  caf::invoke_message_result consume(caf::mailbox_element& message) override {
-    const bool is_on = trace_.is_on();
-    if (is_on)
-      trace_.begins(*this, message);
-    try {
-      const auto result = Base::consume(message);
-      if (is_on)
-        trace_.ends(result);
-      return result;
-    } catch (...) {
-      trace_.throws(is_on);
-      throw;
-    }
-  }
-
-  /// Called once, when the actor starts.
-  void launch(caf::execution_unit* host, bool lazy, bool hide) override {
-    trace_.set_name(*this);
-    Base::launch(host, lazy, hide);
-  }
-
-  /// Called when the actor ends.
-  bool cleanup(caf::error&& reason, caf::execution_unit* host) override {
-    trace_.terminates(reason);
-    return Base::cleanup(std::move(reason), host);
-  }
-
-private:
-  actors::message_trace trace_;
+    : actors::hooked_actor<Base, actors::message_trace>(
+      cfg, std::move(to), std::forward<Ts>(args)...) {}
 };
 
 /// A traced actor that is made of a function:

@@ -2,13 +2,13 @@
 #include <troupe/apps/machine.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/caf/inside.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/kernels/cpu/library/library_versions.hpp>
 #include <troupe/kernels/device.hpp>
 
-#include <caf/config.hpp>
 #include <google/protobuf/stubs/common.h>
 
 #include <algorithm>
@@ -66,8 +66,9 @@ void find_devices(machine_report& report) {
   }
 }
 
-/// 1706 in base 100 is CAF's 0.17.6; protobuf counts in base 1000.
-std::string dotted(int version, int base) {
+/// The text of a version of protobuf.
+std::string dotted(int version) {
+  constexpr int base = 1000;
   return std::to_string(version / base / base) + "."
          + std::to_string(version / base % base) + "."
          + std::to_string(version % base);
@@ -102,10 +103,9 @@ machine_report examine_machine() {
   report.available_bytes = proc_bytes("/proc/meminfo", "MemAvailable");
   find_devices(report);
   report.libraries = cpu_library_versions();
-  report.libraries.insert(
-    report.libraries.begin(),
-    {{"CAF", dotted(CAF_VERSION, 100)},
-     {"protobuf", dotted(GOOGLE_PROTOBUF_VERSION, 1000)}});
+  report.libraries.insert(report.libraries.begin(),
+                          {{"CAF", actors::caf_version()},
+                           {"protobuf", dotted(GOOGLE_PROTOBUF_VERSION)}});
   report.engines = {
     {"shm", "shared memory of a host"},
     {"gloo", describe_engine(comm::gloo_support(), "libgloo-dev", "TCP")},

@@ -174,15 +174,14 @@ bool meddles(std::uint16_t port) {
   caf::scoped_actor self{system};
   for (std::uint32_t edge = 0; edge < 1000; ++edge)
     for (std::uint64_t step : {0, 1, 2, 1000000}) {
-      const auto ready =
-        caf::make_message(actors::ready_atom::value, edge, step);
+      const auto ready = caf::make_message(actors::ready_atom_v, edge, step);
       self->send(*handle, ready);
       caf::anon_send(*handle, ready);
     }
   self->send_exit(*handle, caf::exit_reason::kill);
   caf::anon_send_exit(*handle, caf::exit_reason::kill);
   bool answered = false;
-  self->request(*handle, patience, actors::describe_atom::value)
+  self->request(*handle, patience, actors::describe_atom_v)
     .receive([&](const std::string&) { answered = true; },
              [](const caf::error&) {});
   return answered;

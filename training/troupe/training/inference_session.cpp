@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/training/inference_session.hpp>
 
+#include <troupe/actors/caf/inside.hpp>
 #include <troupe/actors/own_system.hpp>
 #include <troupe/training/actors/predictor_front.hpp>
 
-#include <caf/logger.hpp>
 #include <caf/scoped_actor.hpp>
-#include <caf/send.hpp>
 
 #include <optional>
 #include <utility>
@@ -42,7 +41,7 @@ struct inference_session::impl {
   /// outlive an own system.
   void forget_system() const {
     if (own)
-      caf::logger::set_current_actor_system(nullptr);
+      actors::forget_system();
   }
 
   void ask(feed_map feeds, std::function<void(prediction_outcome)> done) {
@@ -78,7 +77,7 @@ void inference_session::replace_parameters(const parameter_set& parameters) {
   std::optional<error> failure;
   {
     caf::scoped_actor self{*impl_->system};
-    self->request(impl_->front.address, caf::infinite, parameters)
+    actors::ask(self, impl_->front.address, caf::infinite, parameters)
       .receive([] {},
                [&](const caf::error& why) {
                  failure.emplace(code_of(why).value_or(errc::cancelled),

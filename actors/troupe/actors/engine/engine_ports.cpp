@@ -25,7 +25,7 @@ void engine::disconnect() noexcept {
 
 void engine::send(const port& p, step_id step) {
   const auto number = static_cast<std::uint32_t>(&p - ports_.data());
-  post_from(sender_, p.address, ready_atom::value, number, std::uint64_t{step});
+  post_from(sender_, p.address, ready_atom_v, number, std::uint64_t{step});
 }
 
 } // namespace troupe::actors

@@ -189,7 +189,7 @@ ready_op* stream_actor::next_by_priority() {
 bool stream_actor::on_message(caf::mailbox_element& element, context ctx) {
   if (!element.content().match_elements<describe_atom>())
     return false;
-  reply(
+  answer_request(
     element,
     caf::make_message(name_ + ": width " + std::to_string(stream_->width())),
     ctx);

@@ -26,7 +26,7 @@ bool node_actor::on_message(caf::mailbox_element& element, context) {
   return from && (on_step(m, *from) || on_control(m, *from));
 }
 
-bool node_actor::on_step(caf::type_erased_tuple& m, std::uint64_t from) {
+bool node_actor::on_step(message_content& m, std::uint64_t from) {
   using std::uint64_t;
   if (m.match_elements<failed_atom, uint64_t, std::string>())
     link_->on_failed(m.get_as<uint64_t>(1), m.get_as<std::string>(2));
@@ -40,7 +40,7 @@ bool node_actor::on_step(caf::type_erased_tuple& m, std::uint64_t from) {
   return true;
 }
 
-bool node_actor::on_control(caf::type_erased_tuple& m, std::uint64_t from) {
+bool node_actor::on_control(message_content& m, std::uint64_t from) {
   using std::uint64_t;
   if (!link_->is_first() && from != 0)
     return false;

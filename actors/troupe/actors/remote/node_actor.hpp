@@ -27,8 +27,8 @@ protected:
   bool on_message(caf::mailbox_element& element, context ctx) override;
 
 private:
-  bool on_control(caf::type_erased_tuple& m, std::uint64_t from);
-  bool on_step(caf::type_erased_tuple& m, std::uint64_t from);
+  bool on_control(message_content& m, std::uint64_t from);
+  bool on_step(message_content& m, std::uint64_t from);
 
   std::shared_ptr<node_state> link_;
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/remote/node_door.hpp>
 
-#include <caf/io/basp_broker.hpp>
+#include <troupe/actors/caf/inside.hpp>
+
 #include <caf/io/middleman.hpp>
 #include <caf/io/network/multiplexer.hpp>
+#include <caf/io/scribe.hpp>
 #include <caf/scoped_actor.hpp>
-#include <caf/send.hpp>
 #include <fcntl.h>
 
 #include <set>
@@ -15,11 +16,6 @@
 namespace troupe::actors {
 
 namespace {
-
-caf::actor broker_of(caf::actor_system& system) {
-  return system.middleman().named_broker<caf::io::basp_broker>(
-    caf::atom("BASP"));
-}
 
 /// Gives the socket to CAF.
 caf::io::scribe_ptr scribe_of(caf::actor_system& system, descriptor socket) {
@@ -42,15 +38,14 @@ void node_door::admit(passage come, std::uint64_t process,
     link_.entered.emplace(process, copy_of(come.socket));
     link_.keep(std::move(come.tunnel));
   }
-  caf::anon_send(broker_of(system_), caf::publish_atom_v,
-                 scribe_of(system_, std::move(come.socket)), gate_port,
-                 std::move(self), std::set<std::string>{});
+  post(connection_broker(system_), caf::publish_atom_v,
+       scribe_of(system_, std::move(come.socket)), gate_port, std::move(self),
+       std::set<std::string>{});
 }
 
 void node_door::close(std::uint16_t gate_port) {
-  caf::anon_send(broker_of(system_), caf::unpublish_atom_v,
-                 caf::actor_cast<caf::actor_addr>(link_.members->self()),
-                 gate_port);
+  post(connection_broker(system_), caf::unpublish_atom_v,
+       caf::actor_cast<caf::actor_addr>(link_.members->self()), gate_port);
   std::lock_guard guard{link_.mutex};
   link_.entered.clear();
 }
@@ -66,10 +61,9 @@ caf::actor node_door::connect(passage come, const way_in& way,
     deadline - std::chrono::steady_clock::now());
   caf::scoped_actor asking{system_};
   caf::strong_actor_ptr first;
-  asking
-    ->request(broker_of(system_), std::max(left, std::chrono::milliseconds{1}),
-              caf::connect_atom_v, scribe_of(system_, std::move(come.socket)),
-              way.port)
+  ask(asking, connection_broker(system_),
+      std::max(left, std::chrono::milliseconds{1}), caf::connect_atom_v,
+      scribe_of(system_, std::move(come.socket)), way.port)
     .receive([&](const caf::node_id&, caf::strong_actor_ptr& found,
                  const std::set<std::string>&) { first = std::move(found); },
              [](const caf::error&) {});
@@ -90,7 +84,7 @@ std::string node_door::join(const std::shared_ptr<node_state>& me,
   }
   link_.watch(me, 0, first);
   std::lock_guard guard{link_.mutex};
-  link_.tell(first, join_atom::value, link_.process, link_.description);
+  link_.tell(first, join_atom_v, link_.process, link_.description);
   return come.own_address;
 }
 

@@ -124,7 +124,7 @@ void node_link::tell_failed(step_id step, const error& reason) {
   const auto bytes = encode_failure(reason);
   for (std::uint64_t p = 0; p < state_->processes; ++p)
     if (p != state_->process)
-      state_->tell_process(p, failed_atom::value, std::uint64_t{step}, bytes);
+      state_->tell_process(p, failed_atom_v, std::uint64_t{step}, bytes);
 }
 
 void node_link::leave(step_id first_without) noexcept {
@@ -138,7 +138,7 @@ void node_link::leave(step_id first_without) noexcept {
 void node_link::publish(const std::string& key, const std::string& value) {
   for (std::uint64_t p = 0; p < state_->processes; ++p)
     if (p != state_->process)
-      state_->tell_process(p, publish_atom::value, key, value);
+      state_->tell_process(p, publish_atom_v, key, value);
 }
 
 std::optional<std::string>
@@ -150,7 +150,7 @@ node_link::find_published(const std::string& key) const {
 }
 
 void node_link::send_note(std::size_t process, const std::string& text) {
-  state_->tell_process(process, note_atom::value, text);
+  state_->tell_process(process, note_atom_v, text);
 }
 
 std::vector<process_note> node_link::take_notes() {

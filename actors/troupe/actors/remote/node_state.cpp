@@ -5,7 +5,6 @@
 #include <troupe/actors/remote/run_description.hpp>
 #include <troupe/base/failure_codec.hpp>
 
-#include <caf/actor_registry.hpp>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -78,7 +77,7 @@ void node_state::on_join(const std::shared_ptr<node_state>& me,
       return;
     refusal = why_not_to_join(number);
     if (!refusal.empty())
-      tell(node, lost_atom::value, std::uint64_t{0}, refusal);
+      tell(node, lost_atom_v, std::uint64_t{0}, refusal);
     if (now != stage::joining || number == 0 || nodes.contains(number))
       return;             // the others can still come
     nodes[number] = node; // also of one too many: it must hear why
@@ -104,7 +103,7 @@ void node_state::on_join(const std::shared_ptr<node_state>& me,
   for (auto& [p, n] : nodes)
     all.push_back(n);
   know(all);
-  tell_nodes(welcome_atom::value, all);
+  tell_nodes(welcome_atom_v, all);
 }
 
 void node_state::know(const actor_list& all_nodes) {
@@ -122,7 +121,7 @@ void node_state::on_welcome(const actor_list& all_nodes) {
     return;
   know(all_nodes);
   now = stage::knowing;
-  tell_nodes(here_atom::value);
+  tell_nodes(here_atom_v);
 }
 
 void node_state::on_here(std::uint64_t from) {
@@ -133,7 +132,7 @@ void node_state::on_here(std::uint64_t from) {
   if (here.size() + 1 < processes)
     return;
   now = stage::running;
-  tell_nodes(begin_atom::value);
+  tell_nodes(begin_atom_v);
   changed.notify_all();
 }
 
@@ -203,7 +202,7 @@ void node_state::lose(step_id without, const std::string& why) {
     first_without = without;
     runs = now == stage::running;
     if (is_first())
-      tell_nodes(lost_atom::value, std::uint64_t{without}, why);
+      tell_nodes(lost_atom_v, std::uint64_t{without}, why);
     changed.notify_all();
   }
   if (!runs || closed)
@@ -223,7 +222,7 @@ void node_state::own_step_ended(step_id step) {
 /// this process.
 void node_state::let_go_if_idle() {
   if (first_leaves_at && (processes == 2 || ended >= *first_leaves_at)) {
-    tell(nodes[0], left_atom::value);
+    tell(nodes[0], left_atom_v);
     has_released_first = true;
     first_leaves_at.reset();
     is_gone(0);
@@ -234,7 +233,7 @@ void node_state::on_leave(std::uint64_t from, step_id steps) {
   {
     std::lock_guard guard{mutex};
     if (is_first()) {
-      tell(nodes[from], left_atom::value);
+      tell(nodes[from], left_atom_v);
       is_gone(from);
     } else {
       first_leaves_at = steps;
@@ -260,7 +259,7 @@ void node_state::is_gone(std::uint64_t number) {
 bool node_state::tell_leave(step_id without) {
   if (std::exchange(has_told_leave, true))
     return false;
-  tell_nodes(leave_atom::value, std::uint64_t{without});
+  tell_nodes(leave_atom_v, std::uint64_t{without});
   return true;
 }
 

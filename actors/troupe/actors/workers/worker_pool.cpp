@@ -6,16 +6,10 @@
 #include <troupe/actors/workers/running_jobs.hpp>
 #include <troupe/base/assert.hpp>
 
-#include <caf/actor_registry.hpp>
-#include <caf/actor_system.hpp>
-#include <caf/atom.hpp>
-#include <caf/ref_counted.hpp>
-#include <caf/resumable.hpp>
-#include <caf/scheduler/abstract_coordinator.hpp>
-
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -56,10 +50,10 @@ private:
 /// The counter of `sys`. Executors do not know each other, so the first one
 /// puts the counter into the system's registry.
 caf::strong_actor_ptr lent_workers_of(caf::actor_system& sys) {
-  const auto key = caf::atom("troupelent");
-  if (!sys.registry().get(key))
-    sys.registry().put(key, make<lent_workers>(sys)); // keeps an existing entry
-  return sys.registry().get(key);
+  constexpr std::string_view key = "troupelent";
+  if (!find_named(sys, key))
+    put_named(sys, key, make<lent_workers>(sys)); // keeps an existing entry
+  return find_named(sys, key);
 }
 
 } // namespace
@@ -72,8 +66,8 @@ struct worker_pool::state {
       sharers->fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    borrowed = std::make_unique<job_queue>(
-      std::max<std::size_t>(1, sys.scheduler().num_workers()));
+    borrowed =
+      std::make_unique<job_queue>(std::max<std::size_t>(1, workers_of(sys)));
     queue = borrowed.get();
     called.resize(helper_slot());
     lent = lent_workers_of(sys);
@@ -131,14 +125,12 @@ void comes_from_caf([[maybe_unused]] void* what) {
 
 /// Keeps one CAF worker in Troupe's queue until the queue is stopped.
 template <class State>
-class drainer : public caf::resumable, public caf::ref_counted {
+class drainer final : public worker_task {
 public:
   drainer(std::shared_ptr<State> pool, std::size_t slot)
     : pool_(std::move(pool)), slot_(slot) {}
 
-  subtype_t subtype() const override { return function_object; }
-
-  resume_result resume(caf::execution_unit*, std::size_t) override {
+  void run() override {
     comes_from_caf(this);
     {
       std::lock_guard guard{pool_->mutex};
@@ -155,11 +147,7 @@ public:
     pool_->give_worker_back();
     std::lock_guard guard{pool_->mutex};
     --pool_->serving;
-    return done;
   }
-
-  void intrusive_ptr_add_ref_impl() override { ref(); }
-  void intrusive_ptr_release_impl() override { deref(); }
 
 private:
   std::shared_ptr<State> pool_;
@@ -215,7 +203,7 @@ void worker_pool::begin_step() {
   for (auto slot : idle) {
     auto* made = new drainer<state>(state_, slot);
     goes_to_caf(made);
-    s.system.scheduler().enqueue(made);
+    run_on_worker(s.system, made);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/latency_probes.hpp>
 
+#include <troupe/actors/caf/caf.hpp>
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/workers/sharing_choice.hpp>
@@ -11,8 +12,6 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/threads.hpp>
 
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/scoped_actor.hpp>
 
@@ -164,7 +163,7 @@ private:
     const auto asked = system.spawn(answering);
     do {
       const auto begin = now_ns();
-      self->request(asked, caf::infinite, 1)
+      actors::ask(self, asked, caf::infinite, 1)
         .receive([](int) {}, [](const caf::error&) {});
       times.add(static_cast<double>(now_ns() - begin));
       std::this_thread::sleep_for(interval);
@@ -254,7 +253,8 @@ samples level_times(const level_net& net, std::size_t steps,
 shared_system_times shared_system(const level_net& net, std::size_t steps) {
   caf::actor_system_config config;
   require_system_threads(workers);
-  config.set("scheduler.max-threads", std::size_t{workers});
+  init_message_types();
+  actors::set_option(config, "scheduler.max-threads", std::size_t{workers});
   caf::actor_system system{config};
   shared_system_times times;
   {

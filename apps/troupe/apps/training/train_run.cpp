@@ -117,7 +117,7 @@ private:
   std::vector<graph::handle_place> places_;
   executor_options run_; // on those of all ranks of the epoch
   caf::actor_system_config config_;
-  std::optional<caf::actor_system> system_;
+  std::unique_ptr<caf::actor_system> system_;
   std::unique_ptr<batch_source> source_;
   std::unique_ptr<batch_source> held_out_samples_;
   std::uint64_t steps_ = 0;
@@ -184,11 +184,10 @@ training_run::training_run(const train_options& given, rank_part& part)
 }
 
 void training_run::start_system() {
-  configure(config_, wanted_.threads);
   if (part_.has_others() || part_.is_elastic())
     config_.load<caf::io::middleman>();
-  system_.emplace(config_);
-  wanted_.system = &*system_;
+  system_ = make_actor_system(config_, wanted_.threads);
+  wanted_.system = system_.get();
 }
 
 void training_run::open_source() {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <caf/abstract_actor.hpp>
-#include <caf/mailbox_element.hpp>
-#include <caf/message.hpp>
-#include <caf/message_id.hpp>
+#include <troupe/actors/caf/caf.hpp>
 
 #include <mutex>
 #include <utility>
@@ -27,9 +24,8 @@ public:
   void leave(Ts&&... content) {
     std::lock_guard guard{mutex_};
     if (inside_)
-      inside_->enqueue(nullptr, caf::make_message_id(),
-                       caf::make_message(std::forward<Ts>(content)...),
-                       nullptr);
+      deliver(*inside_, nullptr, caf::make_message_id(),
+              caf::make_message(std::forward<Ts>(content)...), nullptr);
   }
 
   void close() {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/training/actors/errors.hpp>
 
-#include <caf/make_message.hpp>
-
 #include <cstdint>
 
 namespace troupe {
 
 caf::error to_caf(const error& failure) {
   const auto code = static_cast<std::uint8_t>(failure.code());
-  return {static_cast<std::uint8_t>(code + 1), error_category,
-          caf::make_message(std::string{failure.what()})};
+  return actors::make_answer(static_cast<std::uint8_t>(code + 1),
+                             failure.what());
 }
 
 std::optional<errc> code_of(const caf::error& answer) {

@@ -3,10 +3,8 @@
 
 // Troupe's errors as answers of actors.
 
+#include <troupe/actors/caf/caf.hpp>
 #include <troupe/base/error.hpp>
-
-#include <caf/atom.hpp>
-#include <caf/error.hpp>
 
 #include <optional>
 #include <string>
@@ -16,7 +14,7 @@ namespace troupe {
 /// The category of CAF errors that Troupe's actors answer with. Their code is
 /// that of `errc` plus one, because 0 means success. Their context is one line,
 /// a string.
-inline constexpr auto error_category = caf::atom("troupe");
+inline constexpr auto error_category = actors::answer_category;
 
 /// The error as an answer.
 caf::error to_caf(const error& failure);

@@ -4,11 +4,9 @@
 // What trainers, predictors and an application's actors tell each other. The
 // messages stay within the process, because they share memory.
 
+#include <troupe/actors/caf/caf.hpp>
 #include <troupe/training/evaluation.hpp>
 #include <troupe/training/prediction.hpp>
-
-#include <caf/actor.hpp>
-#include <caf/allowed_unsafe_message_type.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -115,6 +113,28 @@ struct predict_batch {
 };
 
 } // namespace troupe
+
+CAF_BEGIN_TYPE_ID_BLOCK(troupe_training, troupe::actors::type_ids::training)
+CAF_ADD_TYPE_ID(troupe_training, (troupe::train_batch))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::trained_step))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::evaluate_batch))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::evaluation))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::change_learning_rate))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::pause_training))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::resume_training))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::take_snapshot))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::taken_snapshot))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::save_program_to))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::ask_parameters))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::parameter_set))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::ask_state))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::trainer_state))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::stop_training))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::subscribe))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::variable_value))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::predict_batch))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::prediction))
+CAF_END_TYPE_ID_BLOCK(troupe_training)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train_batch)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::trained_step)

@@ -8,7 +8,6 @@
 #include <troupe/training/inference/predicting_executor.hpp>
 #include <troupe/training/output_program.hpp>
 
-#include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
@@ -33,6 +32,12 @@ struct time_is_up {};
 
 } // namespace troupe
 
+CAF_BEGIN_TYPE_ID_BLOCK(troupe_predictor_inside,
+                        troupe::actors::type_ids::predictor_inside)
+CAF_ADD_TYPE_ID(troupe_predictor_inside, (troupe::look_again))
+CAF_ADD_TYPE_ID(troupe_predictor_inside, (troupe::time_is_up))
+CAF_END_TYPE_ID_BLOCK(troupe_predictor_inside)
+
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_again)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::time_is_up)
 
@@ -43,8 +48,8 @@ namespace {
 using inference::predicting_executor;
 using inference::request_batch;
 
-using inner_predictor =
-  predictor::extend<caf::reacts_to<look_again>, caf::reacts_to<time_is_up>>;
+using inner_predictor = predictor::extend<actors::answers<look_again, void>,
+                                          actors::answers<time_is_up, void>>;
 
 /// A step that has ended.
 struct ended_batch {
@@ -173,7 +178,8 @@ private:
   void set_alarm(inference::waiting_requests::clock::time_point due) {
     using clock = inference::waiting_requests::clock;
     constexpr clock::duration longest = std::chrono::seconds{1};
-    this->delayed_send(this, std::min(due - clock::now(), longest),
+    auto* self = this;
+    actors::send_later(self, self, std::min(due - clock::now(), longest),
                        time_is_up{});
   }
 
@@ -271,6 +277,8 @@ actors::predictor_front actors::start_predictor(caf::actor_system& system,
                                                 const graph::program& test,
                                                 const parameter_set& parameters,
                                                 predictor_options options) {
+  register_types<caf::id_block::troupe_training>();
+  register_types<caf::id_block::troupe_predictor_inside>();
   predictor_parts parts;
   parts.program = std::make_shared<const graph::program>(
     make_output_program(test, options.outputs));

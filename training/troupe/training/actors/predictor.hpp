@@ -10,10 +10,6 @@
 
 #include <caf/typed_actor.hpp>
 
-namespace caf {
-class actor_system;
-} // namespace caf
-
 namespace troupe {
 
 /// The address of a predictor.
@@ -27,9 +23,8 @@ namespace troupe {
 /// requests that come later; the answer is empty. Requests that are too many
 /// are answered with error(busy). An exit message ends the predictor: running
 /// steps are cancelled, and each request is answered with error(cancelled).
-using predictor =
-  caf::typed_actor<caf::replies_to<predict_batch>::with<prediction>,
-                   caf::reacts_to<parameter_set>>;
+using predictor = caf::typed_actor<actors::answers<predict_batch, prediction>,
+                                   actors::answers<parameter_set, void>>;
 
 /// Starts a predictor with copies of `parameters`. Only what the outputs need
 /// is computed, and only its feeds are sent. Throws on the caller's thread:

@@ -5,9 +5,6 @@
 #include <troupe/training/actors/actor_door.hpp>
 #include <troupe/training/actors/work_queue.hpp>
 
-#include <caf/actor_cast.hpp>
-#include <caf/actor_system.hpp>
-#include <caf/exit_reason.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
@@ -39,6 +36,13 @@ struct ended_writing {
 
 } // namespace troupe
 
+CAF_BEGIN_TYPE_ID_BLOCK(troupe_trainer_inside,
+                        troupe::actors::type_ids::trainer_inside)
+CAF_ADD_TYPE_ID(troupe_trainer_inside, (troupe::ended_step))
+CAF_ADD_TYPE_ID(troupe_trainer_inside, (troupe::ended_evaluation))
+CAF_ADD_TYPE_ID(troupe_trainer_inside, (troupe::ended_writing))
+CAF_END_TYPE_ID_BLOCK(troupe_trainer_inside)
+
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ended_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ended_evaluation)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ended_writing)
@@ -47,9 +51,9 @@ namespace troupe {
 
 namespace {
 
-using inner_trainer =
-  trainer::extend<caf::reacts_to<ended_step>, caf::reacts_to<ended_evaluation>,
-                  caf::reacts_to<ended_writing>>;
+using inner_trainer = trainer::extend<actors::answers<ended_step, void>,
+                                      actors::answers<ended_evaluation, void>,
+                                      actors::answers<ended_writing, void>>;
 
 /// Of a batch that a message brought.
 const feed_map& feeds_of(const shared_batch& batch) {
@@ -272,7 +276,7 @@ private:
   }
 
   void finish(promise_of<void>& promise) {
-    static_cast<caf::response_promise&>(promise).deliver(caf::unit);
+    actors::fulfil(promise);
     queue_.ended();
   }
 
@@ -353,7 +357,8 @@ private:
       if (found != subscriptions_.end())
         --found->waiting;
     };
-    this->request(s.wanted.to, caf::infinite, std::move(value))
+    auto* self = this;
+    actors::ask(self, s.wanted.to, caf::infinite, std::move(value))
       .then([answered] { answered(); }, // other answers come as errors
             [this, answered, number = s.number](const caf::error& why) {
               answered();
@@ -387,6 +392,8 @@ trainer spawn_trainer(caf::actor_system& system, training_program program,
                       trainer_options options) {
   if (options.most_waiting == 0)
     throw error(errc::invalid_argument, "a trainer for which nothing may wait");
+  actors::register_types<caf::id_block::troupe_training>();
+  actors::register_types<caf::id_block::troupe_trainer_inside>();
   options.session.executor.system = &system;
   auto session =
     std::make_unique<training_session>(std::move(program), options.session);

@@ -12,10 +12,6 @@
 
 #include <cstddef>
 
-namespace caf {
-class actor_system;
-} // namespace caf
-
 namespace troupe {
 
 /// The address of a trainer: it says which messages a trainer understands
@@ -34,18 +30,17 @@ namespace troupe {
 /// on. Steps that had begun behind a failed one fail with error(cancelled). An
 /// exit message ends it at once: running steps are cancelled, and what
 /// waits is refused with error(cancelled).
-using trainer =
-  caf::typed_actor<caf::replies_to<train_batch>::with<trained_step>,
-                   caf::replies_to<evaluate_batch>::with<evaluation>,
-                   caf::reacts_to<change_learning_rate>,
-                   caf::reacts_to<pause_training>,
-                   caf::reacts_to<resume_training>,
-                   caf::replies_to<take_snapshot>::with<taken_snapshot>,
-                   caf::reacts_to<save_program_to>,
-                   caf::replies_to<ask_parameters>::with<parameter_set>,
-                   caf::replies_to<ask_state>::with<trainer_state>,
-                   caf::replies_to<stop_training>::with<trainer_state>,
-                   caf::reacts_to<subscribe>>;
+using trainer = caf::typed_actor<actors::answers<train_batch, trained_step>,
+                                 actors::answers<evaluate_batch, evaluation>,
+                                 actors::answers<change_learning_rate, void>,
+                                 actors::answers<pause_training, void>,
+                                 actors::answers<resume_training, void>,
+                                 actors::answers<take_snapshot, taken_snapshot>,
+                                 actors::answers<save_program_to, void>,
+                                 actors::answers<ask_parameters, parameter_set>,
+                                 actors::answers<ask_state, trainer_state>,
+                                 actors::answers<stop_training, trainer_state>,
+                                 actors::answers<subscribe, void>>;
 
 /// How a trainer trains.
 struct trainer_options {

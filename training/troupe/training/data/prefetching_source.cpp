@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/training/data/prefetching_source.hpp>
 
+#include <troupe/actors/caf/caf.hpp>
+#include <troupe/actors/configure.hpp>
 #include <troupe/base/assert.hpp>
 
-#include <caf/actor.hpp>
-#include <caf/actor_system.hpp>
-#include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/scoped_actor.hpp>
 
@@ -38,6 +37,12 @@ using batch_ptr = std::shared_ptr<const made_batch>;
 } // namespace
 
 } // namespace troupe
+
+CAF_BEGIN_TYPE_ID_BLOCK(troupe_prefetching,
+                        troupe::actors::type_ids::prefetching)
+CAF_ADD_TYPE_ID(troupe_prefetching, (troupe::batch_place))
+CAF_ADD_TYPE_ID(troupe_prefetching, (troupe::batch_ptr))
+CAF_END_TYPE_ID_BLOCK(troupe_prefetching)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::batch_place)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::batch_ptr)
@@ -110,7 +115,7 @@ private:
                                          : batch_place{p.epoch + 1, 0};
   }
   void ask() {
-    self_->send(loader_, last_);
+    actors::send(self_, loader_, last_);
     ++asked_;
   }
   batch_ptr take() {
@@ -138,6 +143,8 @@ private:
 std::unique_ptr<batch_source>
 make_prefetching_source(std::unique_ptr<batch_source> source, std::size_t ahead,
                         caf::actor_system& system) {
+  init_message_types();
+  actors::register_types<caf::id_block::troupe_prefetching>();
   return std::make_unique<prefetching_source>(std::move(source), ahead, system);
 }
 

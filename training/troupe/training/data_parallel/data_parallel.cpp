@@ -2,13 +2,12 @@
 #include <troupe/training/data_parallel/data_parallel.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/caf/inside.hpp>
 #include <troupe/actors/own_system.hpp>
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/training/data_parallel/parallel_apply.hpp>
 #include <troupe/training/data_parallel/replica.hpp>
-
-#include <caf/logger.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -115,7 +114,7 @@ data_parallel::impl::impl(std::shared_ptr<graph_module> m,
     own = std::make_unique<actors::own_system>(options.threads, false);
     system = own->system.get();
     // Otherwise it could not end before this thread: see parallel_apply.cpp.
-    caf::logger::set_current_actor_system(nullptr);
+    actors::forget_system();
   }
   for (std::size_t i = 0; i < on->size(); ++i) {
     replicas.push_back(

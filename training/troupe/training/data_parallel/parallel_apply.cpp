@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/training/data_parallel/parallel_apply.hpp>
 
-#include <caf/actor_system.hpp>
+#include <troupe/actors/caf/inside.hpp>
+#include <troupe/actors/configure.hpp>
+
 #include <caf/event_based_actor.hpp>
-#include <caf/logger.hpp>
-#include <caf/send.hpp>
 
 #include <cstddef>
 #include <exception>
 #include <latch>
 #include <memory>
 
+CAF_BEGIN_TYPE_ID_BLOCK(troupe_parallel, troupe::actors::type_ids::parallel)
+CAF_ADD_ATOM(troupe_parallel, troupe::parallel, run_task, "run")
+CAF_END_TYPE_ID_BLOCK(troupe_parallel)
+
 namespace troupe::parallel {
 
 namespace {
-
-using run_task = caf::atom_constant<caf::atom("run")>;
 
 /// What the thread that waits and the actors share. It is theirs together: the
 /// last task may wake that thread before it has let go of the latch.
@@ -71,11 +73,10 @@ private:
   std::size_t number_;
 };
 
-/// CAF keeps a reference to a system's logger in each thread that spawns an
-/// actor, and the system's destructor waits until no thread has one. This lets
-/// go of it, because a system may end before the thread does.
-struct no_logger_after {
-  ~no_logger_after() { caf::logger::set_current_actor_system(nullptr); }
+/// A system's destructor waits for the threads that have spawned actors in it.
+/// This one lets go, because the system may end before the thread does.
+struct forgets_system {
+  ~forgets_system() { actors::forget_system(); }
 };
 
 /// What the exception says, as an error.
@@ -113,13 +114,13 @@ std::string replica_name(std::size_t i, device_id on) {
 }
 
 void start(caf::actor_system& system, const std::shared_ptr<joint_run>& run) {
-  const no_logger_after at_end;
+  const forgets_system at_end;
   std::vector<caf::actor> replicas;
   for (std::size_t i = 0; i < run->tasks.size(); ++i)
     replicas.push_back(system.spawn<replica_actor>(run, i));
   try {
     for (auto& each : replicas)
-      caf::anon_send(each, run_task::value);
+      actors::post(each, run_task_v);
   } catch (...) {
     // Those that run use what the caller owns. The others end with their last
     // handle.
@@ -137,6 +138,8 @@ void run_replicas(caf::actor_system& system, std::span<const device_id> on,
     throw error(errc::invalid_argument,
                 std::to_string(on.size()) + " devices for "
                   + std::to_string(tasks.size()) + " tasks");
+  init_message_types();
+  actors::register_types<caf::id_block::troupe_parallel>();
   const auto run = std::make_shared<joint_run>(tasks);
   start(system, run);
   run->running.wait();
