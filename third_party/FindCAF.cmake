@@ -1,6 +1,13 @@
 # Debian's libcaf-dev 0.17.6 carries no CMake config; newer CAF does, and is
-# taken from there. Defines CAF::core and CAF::io.
-find_package(CAF CONFIG QUIET)
+# taken from there. TROUPE_CAF_ROOT names the folder in which one is installed that
+# is to be used instead of Debian's. Defines CAF::core and CAF::io.
+set(TROUPE_CAF_ROOT "" CACHE PATH "Where a CAF of one's own is installed")
+if(TROUPE_CAF_ROOT)
+  find_package(CAF CONFIG REQUIRED COMPONENTS ${CAF_FIND_COMPONENTS}
+    PATHS ${TROUPE_CAF_ROOT} NO_DEFAULT_PATH)
+else()
+  find_package(CAF CONFIG QUIET)
+endif()
 if(TARGET CAF::core)
   return()
 endif()

@@ -2,8 +2,8 @@
 #pragma once
 
 // Hides which CAF this is, 0.17 or 1.x. This folder alone tests CAF's version;
-// all other code uses the names below for what differs.
-// The library's own code includes inside.hpp, which adds what
+// all other code uses the names below for what differs. docs/caf.md lists the
+// differences. The library's own code includes inside.hpp, which adds what
 // headers for applications do not need.
 //
 // Each version's header defines in `troupe::actors`:
@@ -21,6 +21,7 @@
 //   register_types<block>()           of a block of message types, see below
 //   set_option(config, "scheduler.x", value)
 //   hooked_actor<Base, Hooks>         tells Hooks of an actor's messages
+//   tells_of_skipped     true if it tells of messages that the actor skips
 //   mailboxless_actor    an actor whose messages go to `receive` at once
 //   worker_task          something that runs on a worker of CAF
 //
@@ -33,6 +34,8 @@
 
 #if CAF_MAJOR_VERSION == 0
 #include <troupe/actors/caf/caf_0_17.hpp>
+#elif CAF_MAJOR_VERSION == 1
+#include <troupe/actors/caf/caf_1.hpp>
 #else
-#error "Troupe knows CAF 0.17"
+#error "Troupe knows CAF 0.17 and 1.x; see docs/caf.md"
 #endif

@@ -40,6 +40,7 @@ namespace troupe::actors {
 
 using context = caf::execution_unit*;
 using message_content = caf::type_erased_tuple;
+inline constexpr bool tells_of_skipped = true;
 
 template <class Question, class Answer>
 struct answers_signature {

@@ -2,9 +2,14 @@
 // What is the same in all versions of CAF.
 #include <troupe/actors/caf/inside.hpp>
 
+#include <troupe/base/cores.hpp>
+#include <troupe/base/threads.hpp>
+
 #include <cxxabi.h>
 
 #include <cstdlib>
+
+#include <pthread.h>
 
 namespace troupe::actors {
 
@@ -12,6 +17,13 @@ std::string caf_version() {
   return std::to_string(CAF_MAJOR_VERSION) + "."
          + std::to_string(CAF_MINOR_VERSION) + "."
          + std::to_string(CAF_PATCH_VERSION);
+}
+
+void begin_worker(std::size_t index, std::size_t workers) {
+  if (take_all_cores(workers))
+    pin_this_thread(index);
+  name_thread(::pthread_self(),
+              ("troupe-work-" + std::to_string(index)).c_str());
 }
 
 void answer_request(caf::mailbox_element& element, caf::message answer,

@@ -37,6 +37,9 @@ void configure_scheduler(caf::actor_system_config& config, std::size_t workers);
 /// A system with Troupe's scheduling policy, after `configure_scheduler`.
 std::unique_ptr<caf::actor_system>
 make_scheduled_system(caf::actor_system_config& config);
+/// The beginning of worker `index` of so many, on its thread: a core of its own
+/// if the workers take all, and a name.
+void begin_worker(std::size_t index, std::size_t workers);
 /// The number of threads that CAF starts beside a system's workers.
 std::size_t threads_of_caf() noexcept;
 
@@ -79,8 +82,8 @@ std::uint64_t types_key(const message_content& content);
 /// their types.
 std::string types_text(const caf::actor_system& system,
                        const message_content& content);
-/// How many messages wait, also those that were skipped, if this CAF tells of
-/// them. On the actor's thread.
+/// How many messages wait behind the one that is about to be handled, also
+/// those that were skipped, if this CAF tells of them. On the actor's thread.
 std::size_t mailbox_length(caf::scheduled_actor& self);
 /// The name of the actor, or of its class if it does not have one.
 std::string name_of_actor(const caf::abstract_actor& actor);

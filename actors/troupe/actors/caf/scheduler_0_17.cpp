@@ -6,7 +6,6 @@
 
 #include <troupe/actors/workers/queue_policy.hpp>
 #include <troupe/actors/workers/running_jobs.hpp>
-#include <troupe/base/cores.hpp>
 
 #include <caf/scheduler/coordinator.hpp>
 
@@ -69,10 +68,7 @@ public:
     auto& queue = *self->parent()->data().queue;
     if (!std::exchange(self->data().begun, true)) {
       this_thread = {&queue, self->id()};
-      if (take_all_cores(queue.workers()))
-        pin_this_thread(self->id());
-      name_thread(::pthread_self(),
-                  ("troupe-work-" + std::to_string(self->id())).c_str());
+      begin_worker(self->id(), queue.workers());
     }
     worker here{queue, self->id()};
     for (;;) {
