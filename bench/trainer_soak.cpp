@@ -151,8 +151,8 @@ bool becomes_flat(const holdings& before) {
 
 int run(int rounds) {
   caf::actor_system_config config;
-  configure(config, 2);
-  caf::actor_system system{config};
+  const auto owned = make_actor_system(config, 2);
+  auto& system = *owned;
   const asked_network network;
   holdings before;
   for (int round = 1; round <= rounds; ++round) {

@@ -140,8 +140,8 @@ std::size_t in_steady_steps(const small_net& net, executor_options options) {
   call_stack warm; // the first backtrace loads a library
   ::backtrace(warm.frames.data(), 1);
   caf::actor_system_config config;
-  configure(config, options.threads);
-  caf::actor_system system{config};
+  const auto owned = make_actor_system(config, options.threads);
+  auto& system = *owned;
   meet_workers(system, actors::workers_of(system));
   wait_until_others_sleep(); // the actor system's timer may start late, too
   options.system = &system;

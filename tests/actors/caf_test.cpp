@@ -37,12 +37,7 @@ constexpr std::chrono::seconds patience{60};
 
 struct application {
   caf::actor_system_config config;
-  std::optional<caf::actor_system> system;
-
-  application() {
-    configure(config, 2);
-    system.emplace(config);
-  }
+  std::unique_ptr<caf::actor_system> system = make_actor_system(config, 2);
 };
 
 executor_options options_for(const small_net& net, application& app) {

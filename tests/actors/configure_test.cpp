@@ -36,10 +36,9 @@ std::size_t allowed_cores() {
 /// On how many cores a worker may run in a system with `workers` workers.
 std::size_t cores_of_worker(std::size_t workers) {
   caf::actor_system_config config;
-  configure(config, static_cast<int>(workers));
-  caf::actor_system system(config);
+  const auto system = make_actor_system(config, static_cast<int>(workers));
   std::promise<std::size_t> cores;
-  system.spawn(
+  system->spawn(
     [&](caf::event_based_actor*) { cores.set_value(allowed_cores()); });
   return cores.get_future().get();
 }

@@ -211,8 +211,8 @@ executor_options draw_options(const random_graph& g, std::uint64_t seed) {
 
 TEST_CASE("1,000 random programs with delayed inputs match an interpreter") {
   caf::actor_system_config config;
-  configure(config, 2);
-  caf::actor_system system{config};
+  const auto owned = make_actor_system(config, 2);
+  auto& system = *owned;
   auto kernels = std::make_shared<kernel_table>();
   kernels->add("join", device_kind::cpu, &run_join);
   arena memory{make_host_memory_source()};

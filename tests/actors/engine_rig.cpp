@@ -30,8 +30,7 @@ private:
 engine_rig::engine_rig(std::uint32_t steps_in_flight, std::size_t workers)
   : queue(workers), steps_in_flight_(steps_in_flight),
     device_(make_cpu_device(0)) {
-  configure(config, 1);
-  system = std::make_unique<caf::actor_system>(config);
+  system = make_actor_system(config, 1);
   trace.emplace(queue);
   context.owner = this;
   context.step_ended = [](void* owner, step_state& step) {

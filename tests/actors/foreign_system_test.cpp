@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/configure.hpp>
 
+#include <actors/application.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
-#include <troupe/actors/caf/caf.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -27,28 +27,23 @@ namespace {
 constexpr std::chrono::seconds patience{60};
 
 /// An application's own actor system.
-struct application {
+struct foreign_application {
   enum class kind { stealing, sharing, troupe };
   caf::actor_system_config config;
-  std::optional<caf::actor_system> system;
+  std::unique_ptr<caf::actor_system> system;
 
-  application(kind k, int threads) {
-    if (k == kind::troupe) {
-      configure(config, threads);
-    } else {
-      init_message_types();
-      actors::set_option(config, "scheduler.max-threads",
-                         static_cast<std::size_t>(threads));
-      if (k == kind::sharing)
-        actors::set_option(config, "scheduler.policy", "sharing");
-    }
-    system.emplace(config);
+  foreign_application(kind k, int threads) {
+    if (k == kind::sharing)
+      actors::set_option(config, "scheduler.policy", "sharing");
+    system = k == kind::troupe
+               ? make_actor_system(config, threads)
+               : make_plain_system(config, static_cast<std::size_t>(threads));
   }
 };
 
-using kind = application::kind;
+using kind = foreign_application::kind;
 
-executor_options options_for(const small_net& net, application* app) {
+executor_options options_for(const small_net& net, foreign_application* app) {
   executor_options o;
   o.devices = parse_devices("cpu:2");
   o.parameters = net.parameters();
@@ -77,7 +72,7 @@ void in_all_systems(Act act) {
     for (int threads : {1, 2, 4}) {
       CAPTURE(static_cast<int>(k));
       CAPTURE(threads);
-      application app{k, threads};
+      foreign_application app{k, threads};
       act(app);
     }
 }
@@ -96,7 +91,7 @@ bool answers(caf::scoped_actor& self, const caf::actor& to, int x) {
 
 /// An actor that calls `act` in its handler before it answers.
 template <class Act>
-caf::actor spawn_doer(application& app, Act act) {
+caf::actor spawn_doer(foreign_application& app, Act act) {
   return app.system->spawn([act](caf::event_based_actor*) -> caf::behavior {
     return {[act](int x) {
       act();
@@ -112,7 +107,7 @@ TEST_SUITE("actors.foreign_system") {
 TEST_CASE("losses are the same as with the executor's own actor system") {
   auto net = make_lenet();
   const auto losses = expected(net, 4);
-  in_all_systems([&](application& app) {
+  in_all_systems([&](foreign_application& app) {
     executor exe{net.main, options_for(net, &app)};
     CHECK(train(net, exe, 4) == losses);
   });
@@ -121,7 +116,7 @@ TEST_CASE("losses are the same as with the executor's own actor system") {
 TEST_CASE("steps in flight complete in any actor system") {
   auto net = make_mlp();
   const auto losses = expected(net, 9);
-  in_all_systems([&](application& app) {
+  in_all_systems([&](foreign_application& app) {
     auto options = options_for(net, &app);
     options.steps_in_flight = 3;
     executor exe{net.main, options};
@@ -138,7 +133,7 @@ TEST_CASE("steps in flight complete in any actor system") {
 
 TEST_CASE("an application's actor answers while steps run") {
   auto net = make_mlp();
-  in_all_systems([&](application& app) {
+  in_all_systems([&](foreign_application& app) {
     auto peer = app.system->spawn(doubling);
     caf::scoped_actor self{*app.system};
     executor exe{net.main, options_for(net, &app)};
@@ -158,7 +153,7 @@ TEST_CASE("two executors run steps concurrently in one actor system") {
   auto second = make_word2vec();
   const auto first_losses = expected(first, 5);
   const auto second_losses = expected(second, 5);
-  in_all_systems([&](application& app) {
+  in_all_systems([&](foreign_application& app) {
     executor a{first.main, options_for(first, &app)};
     executor b{second.main, options_for(second, &app)};
     std::vector<double> of_a, of_b;
@@ -176,7 +171,7 @@ TEST_CASE("two executors run steps concurrently in one actor system") {
 TEST_CASE("executors can be created and destroyed in one actor system") {
   auto net = make_mlp();
   const auto losses = expected(net, 2);
-  in_all_systems([&](application& app) {
+  in_all_systems([&](foreign_application& app) {
     for (int i = 0; i < 10; ++i) {
       executor exe{net.main, options_for(net, &app)};
       CHECK(train(net, exe, 2) == losses);
@@ -187,7 +182,7 @@ TEST_CASE("executors can be created and destroyed in one actor system") {
 TEST_CASE("an actor's message handler may run steps") {
   auto net = make_mlp();
   const auto losses = expected(net, 3);
-  in_all_systems([&](application& app) {
+  in_all_systems([&](foreign_application& app) {
     std::vector<double> got;
     auto trainer = spawn_doer(app, [&] {
       executor exe{net.main, options_for(net, &app)};
@@ -205,7 +200,7 @@ TEST_CASE("an actor's message handler may run steps") {
 TEST_CASE("message handlers may run steps on all workers at once") {
   auto net = make_mlp();
   const auto losses = expected(net, 3);
-  in_all_systems([&](application& app) {
+  in_all_systems([&](foreign_application& app) {
     constexpr std::size_t count = 5;
     std::vector<std::vector<double>> got(count);
     std::vector<caf::actor> trainers;
@@ -229,7 +224,7 @@ TEST_CASE("message handlers may run steps on all workers at once") {
 
 TEST_CASE("a handler that runs steps does not starve other actors") {
   auto net = make_mlp();
-  in_all_systems([&](application& app) {
+  in_all_systems([&](foreign_application& app) {
     auto peer = app.system->spawn(doubling);
     std::atomic<bool> begun{false};
     auto trainer = spawn_doer(app, [&] {
@@ -250,7 +245,7 @@ TEST_CASE("a handler that runs steps does not starve other actors") {
 TEST_CASE(
   "an executor in a kernel of its own system is refused with an error") {
   const auto net = make_mlp();
-  in_all_systems([&](application& app) {
+  in_all_systems([&](foreign_application& app) {
     auto options = options_for(net, &app);
     executor inner{net.main, options};
     auto nested = std::make_shared<kernel_table>(cpu_kernels());
@@ -278,7 +273,7 @@ TEST_CASE("an error in a handler's step reaches the handler") {
   auto net = make_mlp();
   auto bad = net.batch(0, 4);
   bad["label"].values<std::int64_t>()[0] = 99;
-  in_all_systems([&](application& app) {
+  in_all_systems([&](foreign_application& app) {
     std::optional<errc> code;
     auto trainer = spawn_doer(app, [&] {
       executor exe{net.main, options_for(net, &app)};
@@ -300,7 +295,7 @@ TEST_SUITE("actors.configure") {
 
 TEST_CASE("CAF's actor features work under Troupe's scheduler policy") {
   for (int threads : {1, 2}) {
-    application app{kind::troupe, threads};
+    foreign_application app{kind::troupe, threads};
     caf::scoped_actor self{*app.system};
     // An actor that asks another one before it answers.
     auto other = app.system->spawn(doubling);
@@ -341,14 +336,14 @@ TEST_CASE("CAF's actor features work under Troupe's scheduler policy") {
 
 TEST_CASE("a system shuts down although messages to its actors are pending") {
   for (int round = 0; round < 20; ++round) {
-    application app{kind::troupe, 1 + round % 2};
+    foreign_application app{kind::troupe, 1 + round % 2};
     for (int i = 0; i < 10; ++i)
       caf::anon_send(app.system->spawn(doubling), i);
   }
 }
 
 TEST_CASE("messages sent by threads outside the system are not lost") {
-  application app{kind::troupe, 2};
+  foreign_application app{kind::troupe, 2};
   auto counted = std::make_shared<std::atomic<int>>(0);
   auto counter =
     app.system->spawn([counted](caf::event_based_actor*) -> caf::behavior {

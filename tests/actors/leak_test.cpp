@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/handles.hpp>
 
+#include <actors/application.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
@@ -55,16 +56,13 @@ long growth(const std::function<void()>& round) {
 
 constexpr long allowed = 64 * 1024;
 
-struct application {
+struct leak_application {
   caf::actor_system_config config;
-  std::optional<caf::actor_system> system;
+  std::unique_ptr<caf::actor_system> system;
 
-  explicit application(bool own_policy) {
-    if (own_policy)
-      configure(config, 2);
-    else
-      config.set("scheduler.max-threads", std::size_t{2});
-    system.emplace(config);
+  explicit leak_application(bool own_policy) {
+    system =
+      own_policy ? make_actor_system(config, 2) : make_plain_system(config, 2);
   }
 };
 
@@ -87,7 +85,7 @@ TEST_CASE("executors with their own actor systems do not leak memory") {
 TEST_CASE("executors in a shared actor system do not leak memory") {
   for (bool own_policy : {true, false}) {
     CAPTURE(own_policy);
-    application app{own_policy};
+    leak_application app{own_policy};
     auto net = make_mlp();
     for (auto form : {edge_form::counter, edge_form::message}) {
       CAPTURE(static_cast<int>(form));
@@ -107,7 +105,7 @@ TEST_CASE("executors in a shared actor system do not leak memory") {
 TEST_CASE("executors destroyed with steps in flight do not leak memory") {
   for (bool own_policy : {true, false}) {
     CAPTURE(own_policy);
-    application app{own_policy};
+    leak_application app{own_policy};
     auto net = make_mlp();
     CHECK(growth([&] {
             auto options = options_for(net);
@@ -125,7 +123,7 @@ TEST_CASE("failed steps and constructions do not leak memory") {
   auto net = make_mlp();
   auto bad = net.batch(0, 4);
   bad["label"].values<std::int64_t>()[0] = 99;
-  application app{true};
+  leak_application app{true};
   CHECK(growth([&] {
           auto options = options_for(net);
           options.system = &*app.system;
@@ -147,7 +145,7 @@ TEST_CASE("memory does not grow during long training") {
 TEST_CASE("destroying an executor terminates and frees all its actors") {
   for (auto form : {edge_form::counter, edge_form::message, edge_form::mixed}) {
     CAPTURE(static_cast<int>(form));
-    application app{true};
+    leak_application app{true};
     auto net = make_mlp();
     std::vector<caf::actor_addr> all;
     std::size_t ended = 0;

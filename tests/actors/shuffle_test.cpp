@@ -37,11 +37,8 @@ constexpr std::size_t workers = 2;
 /// device has a wide stream, and several devices have serial ones.
 struct shared_system {
   caf::actor_system_config config;
-  std::unique_ptr<caf::actor_system> system;
-  shared_system() {
-    configure(config, workers);
-    system = std::make_unique<caf::actor_system>(config);
-  }
+  std::unique_ptr<caf::actor_system> system =
+    make_actor_system(config, workers);
 };
 
 /// Runs that must give the same bits for each seed.

@@ -4,6 +4,7 @@
 
 #include <troupe/actors/traced_actor.hpp>
 
+#include <troupe/actors/caf/inside.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/base/event_reader.hpp>
 #include <troupe/trace/trace_reader.hpp>
@@ -115,6 +116,12 @@ struct records {
   }
 };
 
+/// What CAF calls the types of a message with this content.
+template <class... Ts>
+std::string types_of(const application& app, const Ts&... content) {
+  return actors::types_text(app.system, caf::make_message(content...));
+}
+
 /// An executor in the application's system, of which messages are recorded.
 struct traced_application {
   application app;
@@ -195,10 +202,11 @@ TEST_CASE("a message has its sender, types, handler and mailbox length") {
   CHECK(found.actors[1].id == run.self->id());
   CHECK_FALSE(found.actors[1].is_recorded);
   CHECK(found.actors[1].node.empty());
+  const auto counts = types_of(run.app, count_v, 0);
   CHECK(found.types_of(event_kind::mail)
-        == std::vector<std::string>{"('hold')", "('count', i32)",
-                                    "('count', i32)", "('count', i32)",
-                                    "(exit)"});
+        == std::vector<std::string>{types_of(run.app, hold_v), counts, counts,
+                                    counts,
+                                    types_of(run.app, caf::exit_msg{})});
   for (const auto& mail : found.of(event_kind::mail)) {
     CHECK(mail.from == 1);
     CHECK(mail.to == 0);
@@ -297,6 +305,8 @@ TEST_CASE("a message that is skipped waits, and is handled again") {
   const records found{*run.trace};
   CHECK(found.actors[0].name == "picky");
   const auto ends = found.steps_of(event_kind::handling_end);
+  if (!actors::tells_of_skipped)
+    return;
   REQUIRE(ends.size() == 4); // count, hold, count again, exit
   CHECK(ends[0] == skipped);
   CHECK(std::ranges::count(ends, skipped) == 1);
@@ -340,7 +350,8 @@ TEST_CASE("actors with a state can be traced") {
   const records found{*run.trace};
   CHECK(found.actors[0].name == "keeper");
   CHECK(found.types_of(event_kind::mail)
-        == std::vector<std::string>{"(i32)", "(exit)"});
+        == std::vector<std::string>{types_of(run.app, 0),
+                                    types_of(run.app, caf::exit_msg{})});
 }
 
 TEST_CASE("typed actors can be traced") {
@@ -363,7 +374,8 @@ TEST_CASE("typed actors can be traced") {
   const records found{*run.trace};
   CHECK(found.actors[0].name.find("typed") != std::string::npos);
   CHECK(found.types_of(event_kind::mail)
-        == std::vector<std::string>{"(i32)", "(exit)"});
+        == std::vector<std::string>{types_of(run.app, 0),
+                                    types_of(run.app, caf::exit_msg{})});
 }
 
 TEST_CASE("an actor belongs to the executor whose recorder it was given") {
@@ -424,7 +436,8 @@ TEST_CASE("a trace and a dump have the application's actors") {
     CHECK(t.name_of_actor(0) == "counter#" + std::to_string(who.id()));
     CHECK(t.actors[0].has_failed);
     CHECK(t.actors[0].end_ns.value_or(0) > 0);
-    CHECK(t.message_types == std::vector<std::string>{"('count', i32)"});
+    CHECK(t.message_types
+          == std::vector<std::string>{types_of(run.app, count_v, 0)});
     CHECK(std::ranges::count(t.events, event_kind::mail, &trace_event::kind)
           == 2);
     CHECK(

@@ -7,6 +7,7 @@
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/handles.hpp>
 
+#include <actors/application.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
@@ -139,11 +140,10 @@ void dying_peer_ends_run(bool in_system_of_application) {
   });
   caf::actor_system_config config;
   config.load<caf::io::middleman>();
-  config.set("scheduler.max-threads", std::size_t{4});
-  std::optional<caf::actor_system> system;
+  std::unique_ptr<caf::actor_system> system;
   auto options = options_for(net, graph::merge_strategy::all_reduce);
   if (in_system_of_application)
-    options.system = &system.emplace(config);
+    options.system = (system = make_plain_system(config, 4)).get();
   options.nodes = node(0);
   options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
   executor exe{net.main, options};
@@ -269,9 +269,9 @@ TEST_CASE("a published handle answers another process and exits on request") {
     ::_exit(talks_to_handle(published, "mul#0@cpu:0") ? 0 : 1);
   });
   caf::actor_system_config config;
-  configure(config, 2);
   config.load<caf::io::middleman>();
-  caf::actor_system system{config};
+  const auto owned = make_actor_system(config, 2);
+  auto& system = *owned;
   auto here = options;
   here.system = &system;
   executor exe{net.main, here};

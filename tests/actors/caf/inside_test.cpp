@@ -17,6 +17,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -107,6 +108,14 @@ TEST_CASE("messages are told apart by their types, and atoms by their names") {
   for (auto& a : all)
     for (auto& b : all)
       CHECK((types_key(a) == types_key(b)) == (&a == &b));
+}
+
+TEST_CASE("a message is described by the types of its elements") {
+  application app;
+  const auto text =
+    types_text(app.system, caf::make_message(ready_atom_v, std::uint32_t{1}));
+  CHECK((text == "('ready', u32)" // CAF 0.17; then 1.x
+         || text == "(troupe::actors::ready_atom, uint32_t)"));
 }
 
 TEST_CASE("an error keeps its code and its text") {

@@ -197,9 +197,9 @@ std::string publish_and_run(const small_net& net, executor_options options,
                             graph::op_kind kind, const pipe_pair& ports,
                             const pipe_pair& go) {
   caf::actor_system_config config;
-  configure(config, 2);
   config.load<caf::io::middleman>();
-  caf::actor_system system{config};
+  const auto owned = make_actor_system(config, 2);
+  auto& system = *owned;
   options.system = &system;
   executor exe{net.main, options};
   auto losses = losses_of(exe, net, 0, 1);

@@ -203,10 +203,10 @@ TEST_CASE("a feed that does not come is named, and when it has come") {
 TEST_CASE("a worker that does not come is named") {
   const auto net = make_mlp();
   caf::actor_system_config config;
-  configure(config, 1);
   std::atomic<bool> open{false}, is_inside{false};
   told_texts told;
-  caf::actor_system system{config};
+  const auto owned = make_actor_system(config, 1);
+  auto& system = *owned;
   auto options = options_for(net);
   options.system = &system;
   executor exe{net.main, options};

@@ -11,6 +11,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/scoped_actor.hpp>
 
+#include <actors/application.hpp>
 #include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
@@ -61,11 +62,10 @@ struct shared_system {
   std::unique_ptr<caf::actor_system> system;
 
   shared_system(bool troupe_policy, int threads) {
-    if (troupe_policy)
-      configure(config, threads);
-    else
-      config.set("scheduler.max-threads", static_cast<std::size_t>(threads));
-    system = std::make_unique<caf::actor_system>(config);
+    system =
+      troupe_policy
+        ? make_actor_system(config, threads)
+        : test::make_plain_system(config, static_cast<std::size_t>(threads));
   }
 };
 

@@ -131,8 +131,8 @@ int main(int argc, char** argv) {
   const auto first = argc > 4 ? number(argv[4]) : 0;
   const bool verbose = argc > 5;
   caf::actor_system_config config;
-  configure(config, 1);
-  caf::actor_system system{config};
+  const auto owned = make_actor_system(config, 1);
+  auto& system = *owned;
   std::uint64_t refused = 0;
   place at{number(argv[2]), first, ""};
   for (const auto end = first + number(argv[1]); at.index < end; ++at.index) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/actors/configure.hpp>
+#include <actors/application.hpp>
 #include <troupe/training/actors/errors.hpp>
 
 #include <caf/actor_system.hpp>
@@ -24,14 +24,12 @@ constexpr std::chrono::seconds patience{100};
 /// without.
 struct host_application {
   caf::actor_system_config config;
-  std::optional<caf::actor_system> system;
+  std::unique_ptr<caf::actor_system> system;
 
   explicit host_application(int threads = 2, bool is_configured = true) {
-    if (is_configured)
-      configure(config, threads);
-    else
-      config.set("scheduler.max-threads", static_cast<std::size_t>(threads));
-    system.emplace(config);
+    system = is_configured
+               ? make_actor_system(config, threads)
+               : make_plain_system(config, static_cast<std::size_t>(threads));
   }
 };
 

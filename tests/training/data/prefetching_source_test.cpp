@@ -61,12 +61,7 @@ private:
 struct loading {
   arena memory{make_host_memory_source()};
   caf::actor_system_config config;
-  std::unique_ptr<caf::actor_system> system;
-
-  loading() {
-    configure(config, 1);
-    system = std::make_unique<caf::actor_system>(config);
-  }
+  std::unique_ptr<caf::actor_system> system = make_actor_system(config, 1);
 
   std::unique_ptr<batch_source> numbered(std::size_t ahead,
                                          std::atomic<int>* made = nullptr) {
