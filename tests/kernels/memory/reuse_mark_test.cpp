@@ -91,6 +91,24 @@ TEST_CASE("blocks that are joined have both marks") {
   CHECK(same(a.record.waited[0], {reuse_mark::several, 7}));
 }
 
+TEST_CASE("a block that variables share has the marks of all") {
+  for (bool is_shared : {true, false}) {
+    ordered_arena a;
+    auto first = a.memory.allocate(small);
+    auto second = first;
+    first.block()->shared = is_shared;
+    a.record.now = {1, 7};
+    first.reset();
+    a.record.now = {2, 5};
+    second.reset();
+    const auto again = a.memory.allocate(small);
+    REQUIRE(a.record.waited.size() == 1);
+    CHECK(same(a.record.waited[0], is_shared
+                                     ? reuse_mark{reuse_mark::several, 7}
+                                     : reuse_mark{2, 5}));
+  }
+}
+
 TEST_CASE("both parts of a block that is cut keep its mark") {
   ordered_arena a;
   a.take_and_return(3 * large, {4, 9});

@@ -11,6 +11,7 @@
 #include <troupe/actors/workers/busy_workers.hpp>
 #include <troupe/actors/workers/idle_workers.hpp>
 #include <troupe/base/assert.hpp>
+#include <troupe/kernels/memory/used_by_several.hpp>
 
 #include <bit>
 #include <utility>
@@ -335,6 +336,10 @@ inline void engine::give_back_shared(const op_mailbox& op, std::uint32_t number,
   left.store(shared.users, std::memory_order_relaxed);
   if constexpr (Looks)
     record_freed(handle_of(op), shared.temporary, step, slot);
+  if (shared.counts_plainly)
+    return storage_places::empty(places_.at(shared.temporary, slot));
+  // The other users may be work of other streams that is still under way.
+  const used_by_several streams;
   storage_places::empty(places_.at(shared.temporary, slot));
 }
 

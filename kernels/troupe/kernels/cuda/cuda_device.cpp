@@ -2,6 +2,7 @@
 #include <troupe/kernels/cuda/cuda_device.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/kernels/memory/used_by_several.hpp>
 
 #include <cstring>
 #include <string>
@@ -32,9 +33,10 @@ public:
   reuse_mark returned() noexcept override {
     const auto now = state_->last_position.load(std::memory_order_relaxed);
     const auto* const on = cuda_stream::current();
-    return on && &on->state() == state_.get()
-             ? reuse_mark{on->number(), now + 1}
-             : reuse_mark{reuse_mark::several, now};
+    if (!on || &on->state() != state_.get())
+      return {reuse_mark::several, now};
+    return {used_by_several::now() ? reuse_mark::several : on->number(),
+            now + 1};
   }
   void reuse(const reuse_mark& mark) override { state_->wait_for(mark); }
 

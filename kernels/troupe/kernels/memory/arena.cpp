@@ -286,13 +286,22 @@ buffer lend(std::byte* memory, std::size_t bytes,
   return buffer{block.release()};
 }
 
+void note_use(memory_block& block) noexcept {
+  if (!block.owner || !block.owner->ordered)
+    return;
+  auto& state = *block.owner;
+  const auto mark = state.source->returned();
+  guard held{state.lock};
+  block.mark = both(block.mark, mark);
+}
+
 void release(memory_block* block) noexcept {
   if (!block->owner)
     return give_back(block);
   auto& state = *block->owner;
   unguard_tail(*block);
   if (state.ordered)
-    block->mark = state.source->returned();
+    block->mark = both(block->mark, state.source->returned());
   bool last = false;
   {
     guard held{state.lock};

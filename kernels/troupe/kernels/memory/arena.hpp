@@ -50,7 +50,9 @@ struct memory_block {
   /// tells the sharers about it, so relaxed reads suffice.
   std::atomic<bool> shared{false};
   memory_block* next = nullptr; ///< in the arena's free list
-  reuse_mark mark = {};         ///< while the block is free
+  /// While the block is free. Before, it is that of handles of sharers that
+  /// have gone, guarded by the arena's lock.
+  reuse_mark mark = {};
 };
 
 /// Shared handle on a block of device memory. The last handle returns the block
@@ -202,10 +204,18 @@ buffer lend(std::byte* memory, std::size_t bytes,
 /// Returns an unreferenced block to its arena, or to the application. Called by
 /// `buffer`.
 void release(memory_block* block) noexcept;
+/// Adds the mark of the calling thread to a block that is in use; nothing in
+/// memory without marks.
+void note_use(memory_block& block) noexcept;
 
 inline void buffer::reset() noexcept {
-  if (auto* block = std::exchange(block_, nullptr);
-      block && block->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+  auto* const block = std::exchange(block_, nullptr);
+  if (!block)
+    return;
+  // Variables that share a block may be used by different streams.
+  if (block->shared.load(std::memory_order_relaxed))
+    note_use(*block);
+  if (block->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
     release(block);
 }
 
