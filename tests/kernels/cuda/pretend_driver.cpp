@@ -3,12 +3,9 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/base/random.hpp>
-#include <troupe/base/threads.hpp>
 #include <troupe/kernels/cuda/bodies/all.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -18,7 +15,6 @@
 #include <new>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -107,49 +103,69 @@ void multiply_plainly(matrix_product p) {
 // -- the driver
 // -------------------------------------------------------------------
 
+struct pretend_queue;
+
+/// How much of each queue, by number, comes before a point.
+using past = std::map<std::uint64_t, std::uint64_t>;
+
 /// A recorded event.
 struct mark {
-  bool reached = false; // guarded by the driver's lock
+  pretend_queue* of = nullptr; ///< where it was recorded; exists until reached
+  past before = {};
+  std::uint64_t reached = 0; ///< how many were reached before it, and it
 };
+using shared_mark = std::shared_ptr<mark>;
 
 struct entry {
-  std::function<void()> run = {};     ///< a kernel or a copy
-  std::shared_ptr<mark> reaches = {}; ///< an event is recorded here
-  std::shared_ptr<mark> waits = {};   ///< an event to wait for
+  std::function<void()> run = {}; ///< a kernel or a copy
+  shared_mark reaches = {};       ///< an event is recorded here
+  shared_mark waits = {};         ///< an event to wait for
   bool fails = false;
+
+  bool can_run() const { return !waits || waits->reached > 0; }
 };
 
 struct pretend_event final : gpu_event {
-  std::shared_ptr<mark> recorded; // null: never; guarded by the driver's lock
+  shared_mark recorded; // null: never
 };
 
 class driver_without_gpu;
 
 struct pretend_queue final : gpu_queue {
-  pretend_queue(driver_without_gpu& on, std::uint64_t patience)
-    : of(on), leaves_out(patience) {}
+  pretend_queue(driver_without_gpu& on, std::uint64_t made,
+                std::uint64_t goes_ahead)
+    : of(on), number(made), haste(goes_ahead) {}
   ~pretend_queue() override;
 
+  bool can_run() const { return !entries.empty() && entries.front().can_run(); }
+  bool comes_after(const mark& m) const;
+  void come_after(const mark& m) {
+    for (auto& [queue, queued] : m.before)
+      before[queue] = std::max(before[queue], queued);
+  }
+
   driver_without_gpu& of;
-  std::deque<entry> entries; // guarded by the driver's lock
-  std::uint64_t leaves_out;  ///< turns that it misses for each that it takes
+  const std::uint64_t number;
+  std::deque<entry> entries;
+  past before; ///< of what is queued next
+  /// Runs on with this probability, in eighths, although nobody waits.
+  std::uint64_t haste;
 };
 
+bool pretend_queue::comes_after(const mark& m) const {
+  const auto found = before.find(m.of->number);
+  return found != before.end() && found->second >= m.before.at(m.of->number);
+}
+
+// All members of the structures above are guarded by the driver's lock.
 class driver_without_gpu final : public pretend_driver {
 public:
   explicit driver_without_gpu(const pretend_options& options)
     : options_(options), draw_(options.seed),
       live_(static_cast<std::size_t>(options.gpus)) {
     set(options.goes_wrong, options.at_call);
-    thread_ = start_thread("pretend-queue", [this] { loop(); });
   }
   ~driver_without_gpu() override {
-    {
-      std::lock_guard guard{lock_};
-      closing_ = true;
-      changed_.notify_all();
-    }
-    thread_.join();
     for (auto& gpu : live_)
       for (auto& [data, bytes] : gpu)
         std::free(data);
@@ -171,8 +187,9 @@ public:
     return data;
   }
   void deallocate(int gpu, std::byte* data) noexcept override {
-    std::unique_lock guard{lock_};
-    idle_.wait(guard, [this] { return is_idle(); });
+    std::lock_guard guard{lock_};
+    for (auto* q : queues_)
+      empty(*q);
     live_[static_cast<std::size_t>(gpu)].erase(data);
     std::free(data);
   }
@@ -185,9 +202,9 @@ public:
   std::unique_ptr<gpu_queue> make_queue(int) override {
     std::lock_guard guard{lock_};
     attempt("make_queue");
-    // One queue of three is slow, another one very slow.
-    constexpr std::uint64_t patience[] = {0, 2, 20};
-    auto made = std::make_unique<pretend_queue>(*this, patience[draw_() % 3]);
+    constexpr std::uint64_t hastes[] = {0, 0, 0, 4, 8};
+    auto made =
+      std::make_unique<pretend_queue>(*this, ++made_, hastes[draw_.below(5)]);
     queues_.push_back(made.get());
     return made;
   }
@@ -200,7 +217,9 @@ public:
   void record(gpu_event& event, gpu_queue& on) override {
     std::lock_guard guard{lock_};
     attempt("record");
-    auto made = std::make_shared<mark>();
+    auto& queue = static_cast<pretend_queue&>(on);
+    ++queue.before[queue.number];
+    auto made = std::make_shared<mark>(mark{&queue, queue.before});
     static_cast<pretend_event&>(event).recorded = made;
     push(on, {.reaches = std::move(made)});
   }
@@ -209,25 +228,33 @@ public:
     attempt("wait");
     ++waits_;
     const auto& recorded = static_cast<const pretend_event&>(event).recorded;
-    if (recorded && !comes(mishap::wait_forgotten))
-      push(on, {.waits = recorded});
+    if (!recorded || recorded->reached > 0)
+      return;
+    auto& queue = static_cast<pretend_queue&>(on);
+    if (!queue.comes_after(*recorded) && comes(mishap::wait_forgotten))
+      return set_apart(queue, *recorded);
+    queue.come_after(*recorded);
+    push(on, {.waits = recorded});
   }
   bool reached(const gpu_event& event) override {
     std::lock_guard guard{lock_};
     attempt("reached");
     const auto& recorded = static_cast<const pretend_event&>(event).recorded;
-    return !recorded || recorded->reached;
+    return !recorded || (recorded->reached > 0 && recorded->reached <= known_);
   }
   void synchronize(const gpu_event& event) override {
-    std::unique_lock guard{lock_};
+    std::lock_guard guard{lock_};
     attempt("synchronize");
-    const auto recorded = static_cast<const pretend_event&>(event).recorded;
-    idle_.wait(guard, [&] { return lost_ || !recorded || recorded->reached; });
+    if (const auto& recorded =
+          static_cast<const pretend_event&>(event).recorded)
+      reach(*recorded);
+    known_ = reached_;
     require_alive("synchronize");
   }
   void synchronize(gpu_queue& queue) override {
-    std::unique_lock guard{lock_};
-    empty(static_cast<pretend_queue&>(queue), guard);
+    std::lock_guard guard{lock_};
+    empty(static_cast<pretend_queue&>(queue));
+    known_ = reached_;
     require_alive("synchronize");
   }
 
@@ -246,7 +273,7 @@ public:
     std::vector<std::byte> kept(first, first + bytes);
     push(on, {.run =
                 [this, which, shape, kept = std::move(kept)] {
-                  runners[which.value](shape, kept.data(), thread_draw_);
+                  runners[which.value](shape, kept.data(), draw_);
                 },
               .fails = comes(mishap::kernel_fails)});
   }
@@ -278,8 +305,8 @@ public:
   }
 
   void leave(pretend_queue& queue) noexcept {
-    std::unique_lock guard{lock_};
-    empty(queue, guard);
+    std::lock_guard guard{lock_};
+    empty(queue);
     std::erase(queues_, &queue);
   }
 
@@ -317,103 +344,77 @@ private:
     lost_ = true;
     for (auto* q : queues_)
       for (auto& e : std::exchange(q->entries, {}))
-        if (e.reaches)
-          e.reaches->reached = true;
-    idle_.notify_all();
+        end(e);
   }
 
   void push(gpu_queue& on, entry e) {
     static_cast<pretend_queue&>(on).entries.push_back(std::move(e));
-    changed_.notify_all();
+    go_ahead();
   }
 
-  void empty(pretend_queue& queue, std::unique_lock<std::mutex>& guard) {
-    idle_.wait(guard,
-               [&] { return queue.entries.empty() && running_ != &queue; });
+  /// Makes it likely that the queue runs on before the mark is reached.
+  static void set_apart(pretend_queue& ahead, const mark& late) {
+    ahead.haste = 8;
+    late.of->haste = 0;
   }
 
-  bool is_idle() const {
-    return !running_ && std::ranges::all_of(queues_, [](auto* q) {
-      return q->entries.empty();
-    });
-  }
-
-  static bool can_run(const pretend_queue& q) {
-    return !q.entries.empty()
-           && (!q.entries.front().waits || q.entries.front().waits->reached);
-  }
-
-  /// A queue that can run. A slow one is taken only after it was left out
-  /// often, or if there is no other.
-  pretend_queue* choose() {
-    std::vector<pretend_queue*> able;
-    std::ranges::copy_if(queues_, std::back_inserter(able),
-                         [](auto* q) { return can_run(*q); });
-    if (able.empty())
-      return nullptr;
-    auto* const chosen = able[draw_.below(able.size())];
-    if (able.size() > 1 && chosen->leaves_out > 0
-        && draw_.below(chosen->leaves_out + 1) > 0)
-      return able[draw_.below(able.size())];
-    return chosen;
-  }
-
-  void loop() {
-    std::unique_lock guard{lock_};
-    while (!closing_) {
-      auto* const q = choose();
-      if (!q) {
-        changed_.wait(guard);
-        continue;
-      }
-      if (!gives_way(*q, guard))
-        run(*q, guard);
+  /// Lets hasty queues run on, one after the other.
+  void go_ahead() {
+    if (queues_.empty())
+      return;
+    const auto first = draw_.below(queues_.size());
+    for (std::size_t i = 0; i < queues_.size(); ++i) {
+      auto& q = *queues_[(first + i) % queues_.size()];
+      while (q.can_run() && draw_.below(8) < q.haste)
+        run_next(q);
     }
   }
 
-  /// Lets the host queue more, also on other queues, which are then served
-  /// before. How long depends on the machine; results do not.
-  bool gives_way(const pretend_queue& q, std::unique_lock<std::mutex>& guard) {
-    if (q.leaves_out == 0 || draw_.below(4) > 0)
-      return false;
-    changed_.wait_for(guard, std::chrono::microseconds(10 * q.leaves_out));
-    return std::ranges::count(queues_, &q) == 0 || !can_run(q)
-           || draw_.below(2) > 0;
+  /// Runs what the mark needs, and perhaps more.
+  void reach(const mark& wanted) {
+    while (wanted.reached == 0)
+      step(*wanted.of);
+  }
+  void empty(pretend_queue& q) {
+    while (!q.entries.empty())
+      step(q);
+  }
+  void step(pretend_queue& q) {
+    if (const auto& next = q.entries.front(); !next.can_run())
+      reach(*shared_mark(next.waits));
+    else
+      run_next(q);
+    go_ahead();
   }
 
-  void run(pretend_queue& q, std::unique_lock<std::mutex>& guard) {
+  void run_next(pretend_queue& q) {
     auto e = std::move(q.entries.front());
     q.entries.pop_front();
-    if (e.run && !e.fails) {
-      running_ = &q;
-      guard.unlock();
-      e.run();
-      guard.lock();
-      running_ = nullptr;
-    }
     if (e.fails)
       lose();
+    else if (e.run)
+      e.run();
+    end(e);
+  }
+
+  void end(entry& e) {
     if (e.reaches)
-      e.reaches->reached = true;
-    idle_.notify_all();
+      e.reaches->reached = ++reached_;
   }
 
   const pretend_options options_;
-  mutable std::mutex lock_;         // guards what follows
-  std::condition_variable changed_; // something was queued
-  std::condition_variable idle_;    // something was run
+  mutable std::mutex lock_; // guards what follows
   splitmix64 draw_;
   std::vector<std::map<std::byte*, std::size_t>> live_; // by GPU
   std::vector<pretend_queue*> queues_;
-  const pretend_queue* running_ = nullptr;
+  std::uint64_t made_ = 0;    // number of queues
+  std::uint64_t reached_ = 0; // number of events
+  std::uint64_t known_ = 0;   // those of them that the host knows
   mishap mishap_ = mishap::none;
   std::uint64_t at_call_ = 0;
   std::uint64_t calls_ = 0;
   std::uint64_t waits_ = 0;
   bool lost_ = false;
-  bool closing_ = false;
-  splitmix64 thread_draw_{options_.seed + 1}; // of the thread
-  std::thread thread_;
 };
 
 pretend_queue::~pretend_queue() {

@@ -12,11 +12,13 @@ namespace troupe::test {
 /// What a pretend driver does wrong.
 enum class mishap : std::uint8_t {
   none,
-  call_fails,    ///< one call throws; nothing was queued
-  no_memory,     ///< one allocation gets no memory
-  kernel_fails,  ///< the GPU fails when it runs what the call queued
-  device_lost,   ///< this call and all later ones throw, and nothing runs
-  wait_forgotten ///< a queue does not wait for an event
+  call_fails,   ///< one call throws; nothing was queued
+  no_memory,    ///< one allocation gets no memory
+  kernel_fails, ///< the GPU fails when it runs what the call queued
+  device_lost,  ///< this call and all later ones throw, and nothing runs
+  /// A queue does not wait for an event that is not reached yet and that no
+  /// other wait implies. It is then hasty, and the event's queue lazy.
+  wait_forgotten
 };
 
 struct pretend_options {
@@ -29,11 +31,13 @@ struct pretend_options {
   std::uint64_t at_call = 0;
 };
 
-/// A driver without a GPU. A thread runs what is queued: it takes the queues in
-/// a random order that the seed sets, and often lets some queue wait for long
-/// while others go ahead. Whoever forgets to wait therefore reads what is not
-/// there yet. Memory of a GPU holds NaN at first. Threads of a block run in a
-/// random order.
+/// A driver without a GPU, and without a thread. Calls of the driver run what
+/// is queued, and the seed alone decides when: a queue is hasty, so that a call
+/// runs what it has just queued; or lazy, so that nothing runs until the host
+/// waits for it; or in between. Whoever forgets to wait therefore reads what is
+/// not there yet, however fast the machine is. The host learns that an event is
+/// reached only by waiting for it or for a later one. Memory of a GPU holds NaN
+/// at first. Threads of a block run in a random order.
 class pretend_driver : public cuda::driver {
 public:
   /// Throws nothing and fails in no call from now on, or as `options` say;

@@ -268,6 +268,10 @@ void cuda_stream::end(notice& n) noexcept {
     failure = std::current_exception();
     drain(); // memory is released next
   }
+  {
+    std::lock_guard guard{mutex_}; // before anyone is told
+    reached_ = std::max(reached_, n.position);
+  }
   n.copies.clear();
   if (n.tells_success || failure)
     n.whole->completed(std::move(failure));

@@ -66,10 +66,12 @@ std::uint64_t run_with(mishap what, std::uint64_t k, pretend_driver& api,
   return calls;
 }
 
-/// Lets calls of a step go wrong in turn, each `stride`th one, each time with a
-/// new executor. The executor can then train as ever. Returns the number of
-/// calls.
+/// Lets calls of a step go wrong in turn, each `stride`th one or, in a long
+/// run, each one; each time with a new executor. The executor can then train as
+/// ever. Returns the number of calls.
 std::uint64_t fail_calls(mishap what, int devices, std::uint64_t stride) {
+  if (test::is_long_run())
+    stride = 1;
   const auto net = test::make_mlp();
   constexpr std::uint64_t never = ~std::uint64_t{0};
   const auto untroubled = make_pretend_driver();
@@ -107,7 +109,7 @@ TEST_CASE("a step that runs out of GPU memory ends, and others follow") {
 
 TEST_CASE("a step on a GPU that is lost ends with an error that says so") {
   const auto net = test::make_mlp();
-  for (std::uint64_t k = 0; k < 200; k += 7) {
+  for (std::uint64_t k = 0; k < 200; k += test::is_long_run() ? 1 : 7) {
     CAPTURE(k);
     const auto api = make_pretend_driver({.seed = k});
     auto options = on_cuda(api, 2);
@@ -126,7 +128,7 @@ TEST_CASE("a step on a GPU that is lost ends with an error that says so") {
 
 TEST_CASE("a kernel that fails on the GPU ends its step with an error") {
   const auto net = test::make_mlp();
-  for (std::uint64_t k = 0; k < 40; k += 3) {
+  for (std::uint64_t k = 0; k < 40; k += test::is_long_run() ? 1 : 3) {
     CAPTURE(k);
     const auto api = make_pretend_driver({.seed = k});
     auto options = on_cuda(api, 1);
