@@ -25,6 +25,13 @@ std::vector<double> to_elements(const tensor& value, arena& memory) {
   return {from.begin(), from.end()};
 }
 
+tensor numbers_of(const std::vector<std::int64_t>& rows, arena& memory) {
+  auto made = tensor::make(memory, {static_cast<std::int64_t>(rows.size())},
+                           dtype::int64);
+  std::ranges::copy(rows, made.data<std::int64_t>());
+  return made;
+}
+
 variable to_variable(const op_value& value, device& on) {
   variable result;
   arena host{make_host_memory_source()}; // its blocks outlive it
@@ -32,11 +39,37 @@ variable to_variable(const op_value& value, device& on) {
   auto values = to_tensor(value, is_host ? on.memory() : host);
   if (!is_host)
     values = on.to_device(values);
-  if (value.is_rows())
+  if (!value.is_rows())
+    result.set(std::move(values));
+  else if (is_host)
     result.set(selected_rows{value.rows, value.height, std::move(values)});
   else
-    result.set(std::move(values));
+    result.set(selected_rows{{},
+                             value.height,
+                             std::move(values),
+                             on.to_device(numbers_of(value.rows, host))});
   return result;
+}
+
+/// Without the entries of a device that are no rows.
+op_value to_rows(op_value all, const tensor& numbers) {
+  auto found = all;
+  found.elements.clear();
+  const auto width =
+    numbers.numel() == 0
+      ? std::size_t{0}
+      : all.elements.size() / static_cast<std::size_t>(numbers.numel());
+  auto values = all.elements.cbegin();
+  for (auto row : numbers.values<std::int64_t>()) {
+    const auto next = values + static_cast<std::ptrdiff_t>(width);
+    if (row >= 0) {
+      found.rows.push_back(row);
+      found.elements.insert(found.elements.end(), values, next);
+    }
+    values = next;
+  }
+  found.dims[0] = static_cast<std::int64_t>(found.rows.size());
+  return found;
 }
 
 op_value to_value(const variable& var, device& on) {
@@ -47,10 +80,13 @@ op_value to_value(const variable& var, device& on) {
   op_value value{.dims = plain.dims(),
                  .type = plain.type(),
                  .elements = to_elements(plain, host)};
-  if (is_rows) {
-    value.rows = var.as_rows().rows;
-    value.height = var.as_rows().height;
-  }
+  if (!is_rows)
+    return value;
+  const auto& rows = var.as_rows();
+  value.height = rows.height;
+  if (rows.numbers)
+    return to_rows(std::move(value), on.to_host(rows.numbers, host));
+  value.rows = rows.rows;
   return value;
 }
 

@@ -14,10 +14,16 @@ namespace troupe {
 /// Some rows of a tall matrix, such as the gradient of an embedding (Paddle's
 /// SelectedRows). Row `rows[i]` of the whole [height, ...] tensor has the value
 /// `values[i, ...]`. If a row occurs several times, its values are added.
+///
+/// If the host cannot read the device's memory, `rows` is empty, and `numbers`
+/// has the rows in that memory instead. An entry may then be -1: it is no row,
+/// and its values are zeros. How many different rows there are is thus never
+/// needed on the host.
 struct selected_rows {
   std::vector<std::int64_t> rows; ///< each in [0, height)
   std::int64_t height = 0;        ///< rows of the whole tensor
   tensor values;                  ///< [rows.size(), row extents...]
+  tensor numbers = {};            ///< int64 [values.dims()[0]]
 };
 
 /// A list of tensors by index (Paddle's LoDTensorArray). Entries that were

@@ -74,6 +74,21 @@ public:
     std::ranges::copy(numbers, t.data<float>());
     c.value.set(devices_[rank]->to_device(t));
   }
+  /// Gives a rank rows with a number each.
+  void give_rows(std::size_t rank, std::int64_t height,
+                 const std::vector<std::int64_t>& rows,
+                 const std::vector<float>& values) {
+    give(rank, values);
+    arena host{make_host_memory_source()};
+    const auto entries = static_cast<std::int64_t>(rows.size());
+    auto t = tensor::make(host, {entries}, dtype::int64);
+    std::ranges::copy(rows, t.data<std::int64_t>());
+    auto& given = value(rank);
+    given.set(selected_rows{{},
+                            height,
+                            values.empty() ? tensor{} : given.as_tensor(),
+                            devices_[rank]->to_device(t)});
+  }
   variable& value(std::size_t rank) { return calls_[rank]->value; }
 
   /// All ranks merge their variables. Throws what rank 0 is told.
@@ -103,14 +118,28 @@ public:
   }
 
   std::vector<float> got(std::size_t rank) {
-    arena host{make_host_memory_source()};
-    const auto t =
-      devices_[rank]->to_host(calls_[rank]->value.as_tensor(), host);
-    const auto v = t.values<float>();
-    return {v.begin(), v.end()};
+    return read<float>(rank, value(rank).as_tensor());
+  }
+  /// The row and the number of each entry.
+  std::vector<std::pair<std::int64_t, float>> got_rows(std::size_t rank) {
+    const auto& found = value(rank).as_rows();
+    const auto rows = read<std::int64_t>(rank, found.numbers);
+    const auto numbers = read<float>(rank, found.values);
+    std::vector<std::pair<std::int64_t, float>> entries;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      entries.emplace_back(rows[i], numbers[i]);
+    return entries;
   }
 
 private:
+  template <class T>
+  std::vector<T> read(std::size_t rank, const tensor& t) {
+    arena host{make_host_memory_source()};
+    const auto there = devices_[rank]->to_host(t, host);
+    const auto v = there.values<T>();
+    return {v.begin(), v.end()};
+  }
+
   std::vector<std::shared_ptr<device>> devices_;
   std::vector<std::optional<rank_call>> calls_;
   std::vector<std::unique_ptr<communicator>> ends_;
@@ -173,6 +202,40 @@ TEST_CASE("an idle CUDA device adds nothing and gets the sum") {
   }
 }
 
+TEST_CASE("all CUDA devices get the rows of all, in rank order") {
+  const std::vector<std::pair<std::int64_t, float>> wanted{
+    {4, 1.0f}, {0, 2.0f}, {4, 3.0f}, {-1, 0.0f}};
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    ranks all{3, seed};
+    all.give_rows(0, 5, {4, 0}, {1, 2});
+    all.give(1, {});
+    all.give_rows(2, 5, {4, -1}, {3, 0});
+    all.merge(collective_kind::all_reduce);
+    for (std::size_t r = 0; r < 3; ++r) {
+      CHECK(all.got_rows(r) == wanted);
+      CHECK(all.value(r).as_rows().height == 5);
+    }
+  }
+}
+
+TEST_CASE("rows that do not fit together fail on all CUDA devices") {
+  ranks all{2, 1};
+  all.give_rows(0, 5, {4}, {1});
+  all.give_rows(1, 6, {4}, {1});
+  CHECK(caught([&] { all.merge(collective_kind::all_reduce); }).code()
+        == errc::shape_mismatch);
+  for (std::size_t tensor_of : {0, 1}) {
+    all.give(tensor_of, {1});
+    all.give_rows(1 - tensor_of, 5, {4}, {1});
+    CHECK(says(caught([&] { all.merge(collective_kind::all_reduce); }),
+               "gives a tensor where others give rows"));
+  }
+  for (std::size_t r = 0; r < 2; ++r)
+    all.give_rows(r, 5, {4}, {1});
+  CHECK(says(caught([&] { all.merge(collective_kind::broadcast); }),
+             "selected rows are not sent to others"));
+}
+
 TEST_CASE("values that do not fit together fail on all CUDA devices") {
   ranks all{2, 1};
   all.give(0, numbers[0]);
@@ -184,11 +247,6 @@ TEST_CASE("values that do not fit together fail on all CUDA devices") {
     all.give(r, {});
   CHECK(says(caught([&] { all.merge(collective_kind::all_reduce); }),
              "no rank has a value"));
-  for (std::size_t r = 0; r < 2; ++r)
-    all.give(r, numbers[r]);
-  all.value(1).set(selected_rows{{0}, 3, all.value(1).as_tensor()});
-  CHECK(says(caught([&] { all.merge(collective_kind::all_reduce); }),
-             "gives selected rows, which CUDA devices do not merge"));
 }
 
 } // TEST_SUITE("comm.cuda_group")

@@ -23,14 +23,8 @@ TEST_SUITE("kernels.cuda.bodies") {
 
 namespace {
 
-bool has_rows(const op_case& c) {
-  return std::ranges::any_of(c.inputs, [](const auto& slot) {
-    return std::ranges::any_of(slot.second, &op_value::is_rows);
-  });
-}
-
 /// True if the kernels for CUDA devices say that they do not support the case:
-/// they take float32 and dense values, and work along the last axis.
+/// they take float32, and work along the last axis.
 bool is_refused(const error& e) {
   return e.code() == errc::unsupported_op || e.code() == errc::dtype_mismatch;
 }
@@ -42,7 +36,7 @@ public:
     : device_(make_cuda_devices(make_test_driver(seed), 1).front()) {}
 
   void check(const op_case& c) {
-    if (!kernels_.has(c.type, device_kind::cuda) || has_rows(c))
+    if (!kernels_.has(c.type, device_kind::cuda))
       return;
     op_values found;
     try {
@@ -133,6 +127,10 @@ std::vector<op_case> more_cases() {
                            sigmoid_loss({7, 3}),
                            of_x("sqrt", random_values({7, 5}, 1, 0, 9)),
                            of_x("squared_l2_norm", random_values({19, 31}, 1))};
+  for (auto name : {"merge_selected_rows", "get_tensor_from_selected_rows"})
+    for (const auto& rows : {std::vector<std::int64_t>{4, 1, 4, 4, 0, 1}, {}})
+      all.push_back(
+        {.type = name, .inputs = {{"X", {random_rows({6, 3}, rows, 1)}}}});
   for (auto type : {dtype::int64, dtype::int32})
     for (auto name : {"elementwise_add", "elementwise_sub"})
       all.push_back({.type = name,
@@ -170,11 +168,8 @@ TEST_CASE("each kernel for CUDA devices agrees with the reference") {
   comparison on_gpu;
   on_gpu.check_all(all_cases());
   on_gpu.check_all(more_cases());
-  const std::set<std::string> as_assign{"get_tensor_from_selected_rows",
-                                        "merge_selected_rows"};
   for (auto& type : cuda::cuda_kernels().op_types(device_kind::cuda))
-    CHECK_MESSAGE((on_gpu.covered().contains(type) || as_assign.contains(type)),
-                  type);
+    CHECK_MESSAGE(on_gpu.covered().contains(type), type);
 }
 
 TEST_CASE("results do not depend on the order of a block's threads") {
@@ -237,7 +232,7 @@ TEST_CASE("bad shapes give the reference's error on CUDA devices") {
   comparison on_gpu;
   const auto kernels = cuda::cuda_kernels();
   for (auto& [op, code] : bad_cases())
-    if (kernels.has(op.type, device_kind::cuda) && !has_rows(op)) {
+    if (kernels.has(op.type, device_kind::cuda)) {
       const auto e = caught([&] { on_gpu.run(op); });
       CHECK_MESSAGE((e.code() == code || e.code() == errc::unsupported_op),
                     describe(op) << ": " << e.what());
@@ -274,7 +269,6 @@ TEST_CASE("an attribute without a kernel is refused before the first step") {
                            {"ksize", std::vector<std::int32_t>{2, 2}}};
   CHECK(refuses("softmax_with_cross_entropy", soft));
   CHECK(refuses("softmax_with_cross_entropy_grad", soft));
-  CHECK(refuses("lookup_table_v2_grad", {{"is_sparse", true}}));
   for (auto type : {"sigmoid_cross_entropy_with_logits",
                     "sigmoid_cross_entropy_with_logits_grad"})
     CHECK(refuses(type, {{"normalize", true}}));

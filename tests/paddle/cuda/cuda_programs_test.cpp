@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <actors/backend/cuda/cuda_options.hpp>
 #include <paddle/program_run.hpp>
-#include <support/caught.hpp>
 
 #include <doctest/doctest.h>
 
@@ -47,20 +46,15 @@ TEST_CASE("word2vec_dense_adam trains on CUDA devices as in Paddle") {
 }
 
 TEST_CASE("sparse programs train on CUDA devices as in Paddle") {
-  for (auto name :
-       {"widedeep_small", "word2vec_sparse", "word2vec_sparse_clip"}) {
+  for (auto name : {"widedeep_small", "word2vec_sparse",
+                    "word2vec_sparse_adam_lazy", "word2vec_sparse_clip"}) {
     CAPTURE(name);
     check_on_cuda(name, "executor");
     check_on_cuda(name, "allreduce2");
   }
 }
-TEST_CASE("lazy updates of rows are refused on CUDA devices") {
-  const program_fixture fixture{"word2vec_sparse_adam_lazy"};
-  const auto e = caught([&] {
-    executor exe{fixture.main(), on_cuda(make_test_driver(), 1)};
-  });
-  CHECK(e.code() == errc::unsupported_op);
-  CHECK(says(e, "adam with lazy_mode"));
+TEST_CASE("resnet8_plain trains on CUDA devices as in Paddle") {
+  check_on_cuda("resnet8_plain", "executor");
 }
 
 } // TEST_SUITE("paddle.cuda_programs")

@@ -42,6 +42,7 @@ variable shared_copy(const variable& from) {
   } else if (from.is_rows()) {
     auto rows = from.as_rows();
     rows.values = rows.values.share();
+    rows.numbers = rows.numbers.share();
     copy.set(std::move(rows));
   } else if (from.is_array()) {
     auto array = from.as_array();

@@ -5,6 +5,7 @@
 #include <troupe/comm/local/local_group.hpp>
 #include <troupe/comm/value_checks.hpp>
 #include <troupe/kernels/cuda/cuda_stream.hpp>
+#include <troupe/kernels/cuda/row_sparse.hpp>
 
 #include <algorithm>
 #include <string>
@@ -58,7 +59,7 @@ private:
   }
 
   void queue_all() {
-    std::vector<tensor> results;
+    std::vector<variable> results;
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       order(lead_, r);
     {
@@ -88,22 +89,99 @@ private:
     }
   }
 
+  const variable* input(std::size_t rank, std::size_t value) const {
+    return ranks_[rank].call.values[value].in;
+  }
+  bool gives_rows(std::size_t rank, std::size_t value) const {
+    const auto* const in = input(rank, value);
+    return in && in->is_rows();
+  }
+
   /// What a rank gives; a tensor without memory if it is idle.
   tensor given(std::size_t rank, std::size_t value) const {
-    const auto* const in = ranks_[rank].call.values[value].in;
-    if (in && in->is_rows())
-      refuse_rank(call_.kind, rank,
-                  "gives selected rows, which CUDA devices do not merge");
+    const auto* const in = input(rank, value);
     return in && in->is_tensor() ? in->as_tensor() : tensor{};
   }
 
-  tensor queue_result(std::size_t value) {
-    auto result = call_.kind == collective_kind::broadcast ? root_value(value)
-                                                           : queue_sum(value);
+  variable queue_result(std::size_t value) {
+    variable result;
+    if (any_gives_rows(value))
+      result.set(queue_joined_rows(value));
+    else
+      result.set(call_.kind == collective_kind::broadcast ? root_value(value)
+                                                          : queue_sum(value));
     if (auto* const out = ranks_[lead_].call.values[value].out)
-      out->set(result);
+      *out = result;
     return result;
   }
+
+  // -- selected rows: those of all ranks, in rank order, as on CPUs
+
+  bool any_gives_rows(std::size_t value) const {
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      if (gives_rows(r, value))
+        return true;
+    return false;
+  }
+
+  selected_rows queue_joined_rows(std::size_t value) {
+    if (call_.kind == collective_kind::broadcast)
+      refuse_call(call_.kind, "selected rows are not sent to others");
+    const auto terms = row_terms_of(value);
+    std::int64_t entries = 0, at = 0;
+    for (const auto* term : terms)
+      entries += cuda::entries_of(*term);
+    const auto& first = *terms.front();
+    auto joined = cuda::make_rows(devices_[lead_]->memory(), entries,
+                                  first.height, first.values.dims());
+    for (const auto* term : terms) {
+      cuda::queue_rows(stream_at(lead_), *term, joined, at);
+      at += cuda::entries_of(*term);
+    }
+    return joined;
+  }
+
+  /// The rows of all ranks that have some.
+  std::vector<const selected_rows*> row_terms_of(std::size_t value) const {
+    std::vector<const selected_rows*> terms;
+    std::size_t first = 0;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const auto* const in = input(r, value);
+      if (!in || !in->has_value())
+        continue;
+      if (!in->is_rows())
+        refuse_rank(call_.kind, r, "gives a tensor where others give rows");
+      if (terms.empty())
+        first = r;
+      terms.push_back(&in->as_rows());
+      require_alike(call_.kind, row_form(r, *terms.back()),
+                    row_form(first, *terms.front()));
+    }
+    return terms;
+  }
+
+  /// A row-sparse value as the tensor that it stands for.
+  struct row_form {
+    row_form(std::size_t of_rank, const selected_rows& rows)
+      : rank(of_rank), type(rows.values.type()), dims(rows.values.dims()) {
+      dims[0] = rows.height;
+    }
+    operator value_form() const { return {rank, type, dims}; }
+    std::size_t rank;
+    dtype type;
+    shape dims;
+  };
+
+  void queue_row_copy(std::size_t rank, variable& out,
+                      const selected_rows& result) {
+    auto to =
+      cuda::make_rows(devices_[rank]->memory(), cuda::entries_of(result),
+                      result.height, result.values.dims());
+    cuda::queue_rows(stream_at(rank), result, to);
+    out.set(std::move(to));
+  }
+
+  // -- tensors
 
   tensor root_value(std::size_t value) const {
     auto found = given(lead_, value);
@@ -179,10 +257,13 @@ private:
     return made;
   }
 
-  void queue_copy(std::size_t rank, std::size_t value, const tensor& result) {
+  void queue_copy(std::size_t rank, std::size_t value, const variable& from) {
     auto& v = ranks_[rank].call.values[value];
     if (!v.out)
       return;
+    if (from.is_rows())
+      return queue_row_copy(rank, *v.out, from.as_rows());
+    const auto& result = from.as_tensor();
     auto to = given(rank, value);
     if (!to || to.is_shared() || to.dims() != result.dims()
         || to.type() != result.type()

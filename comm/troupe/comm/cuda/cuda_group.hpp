@@ -16,8 +16,8 @@ namespace troupe::comm {
 /// The first rank, or the root, copies the values of the others to its memory,
 /// adds them up in rank order, and the others copy the result. All of this is
 /// queued on the streams that make the calls, so no thread waits, and a call is
-/// always pending. Sums are of float32; selected rows are refused with
-/// error(invalid_argument).
+/// always pending. Sums are of float32. Selected rows are those of all ranks,
+/// in rank order; to broadcast them is error(invalid_argument).
 ///
 /// Ranks make calls from work that a stream of their device executes. Throws
 /// error(invalid_argument) if there is no device.

@@ -24,6 +24,7 @@ struct checked_kernel {
 
 constexpr stateless_kernel stateless_kernels[] = {
   {"accuracy", run_accuracy},
+  {"adam", run_adam},
   {"assign", run_assign},
   {"elementwise_add", run_elementwise_add},
   {"elementwise_add_grad", run_elementwise_add_grad},
@@ -38,11 +39,12 @@ constexpr stateless_kernel stateless_kernels[] = {
   {"flatten_contiguous_range_grad", run_reshape_grad},
   {"gelu", run_gelu},
   {"gelu_grad", run_gelu_grad},
-  {"get_tensor_from_selected_rows", run_assign}, // gradients are dense
+  {"get_tensor_from_selected_rows", run_row_values},
   {"lookup_table_v2", run_lookup},
+  {"lookup_table_v2_grad", run_lookup_grad},
   {"mean", run_mean},
   {"mean_grad", run_mean_grad},
-  {"merge_selected_rows", run_assign},
+  {"merge_selected_rows", run_merge_rows},
   {"momentum", run_momentum},
   {"mul", run_mul},
   {"mul_grad", run_mul_grad},
@@ -82,7 +84,6 @@ constexpr stateless_kernel moving_kernels[] = {
 };
 
 constexpr checked_kernel checked_kernels[] = {
-  {"adam", make_adam},
   {"batch_norm", make_batch_norm},
   {"batch_norm_grad", make_batch_norm_grad},
   {"conv2d", make_conv2d},
@@ -93,7 +94,6 @@ constexpr checked_kernel checked_kernels[] = {
   {"dropout_grad", make_dropout_grad},
   {"layer_norm", make_layer_norm},
   {"layer_norm_grad", make_layer_norm_grad},
-  {"lookup_table_v2_grad", make_lookup_grad},
   {"matmul_v2", make_matmul},
   {"matmul_v2_grad", make_matmul_grad},
   {"pool2d", make_pool2d},

@@ -3,6 +3,7 @@
 #include <troupe/kernels/arguments.hpp>
 #include <troupe/kernels/cuda/factories.hpp>
 #include <troupe/kernels/cuda/queue_parts.hpp>
+#include <troupe/kernels/cuda/row_sparse.hpp>
 #include <troupe/kernels/shape_only.hpp>
 
 #include <cstdlib>
@@ -163,6 +164,25 @@ void run_combined(kernel_context& ctx) {
   queue_pairs<Function>(ctx, x, y, out, pairing_of(plan));
 }
 
+// The result may lie in the memory of any term, so it is made apart if more
+// than two are added.
+void queue_sum(kernel_context& ctx, const std::vector<tensor>& terms,
+               tensor& out) {
+  for (auto& x : terms)
+    require_shape("X", x.dims(), out.dims());
+  auto& queue = stream_of(ctx.queue());
+  if (terms.size() == 1)
+    return queue_copy(queue, terms.front(), out);
+  auto total = terms.size() > 2 ? ctx.scratch(out.numel()) : out;
+  const auto* from = terms.front().data<float>();
+  for (std::size_t i = 1; i < terms.size(); ++i) {
+    auto& to = i + 1 == terms.size() ? out : total;
+    queue.run_for_each<add>(out.numel(), {from, terms[i].data<float>(),
+                                          to.data<float>(), out.numel()});
+    from = to.data<float>();
+  }
+}
+
 // -- constants ----------------------------------------------------------------
 
 double constant_of(const attribute_map& attributes) {
@@ -224,45 +244,41 @@ void run_gelu_grad(kernel_context& ctx) {
 }
 
 void run_scale(kernel_context& ctx) {
-  const auto x = float_input(ctx, "X");
   const auto& attributes = ctx.attributes();
   const auto factor = attributes.get_float("scale", 1);
   const auto bias =
     attributes.get_float("bias", 0)
     * (attributes.get_bool("bias_after_scale", true) ? 1 : factor);
+  if (ctx.input_variable("X").is_rows())
+    return scale_rows(ctx, factor, bias);
+  const auto x = float_input(ctx, "X");
   auto out = float_output(ctx, "Out", x.dims());
   stream_of(ctx.queue())
     .run_for_each<scale>(
       x.numel(), {x.data<float>(), out.data<float>(), x.numel(), factor, bias});
 }
 
-// The result may lie in the memory of any term, so it is made apart if more
-// than two are added.
 void run_sum(kernel_context& ctx) {
-  const auto terms = ctx.num_inputs("X");
-  if (terms == 0)
+  std::vector<tensor> dense;
+  std::vector<const selected_rows*> rows;
+  for (std::size_t i = 0; i < ctx.num_inputs("X"); ++i)
+    if (const auto& x = ctx.input_variable("X", i); x.is_rows())
+      rows.push_back(&x.as_rows());
+    else
+      dense.push_back(float_input(ctx, "X", i));
+  if (dense.empty() && rows.empty())
     throw error(errc::invalid_argument, "sum of nothing");
-  const auto first = float_input(ctx, "X");
-  std::vector<tensor> others;
-  for (std::size_t i = 1; i < terms; ++i) {
-    others.push_back(float_input(ctx, "X", i));
-    require_shape("X", others.back().dims(), first.dims());
-  }
-  auto out = float_output(ctx, "Out", first.dims());
-  auto total = others.size() > 1 ? ctx.scratch(first.numel()) : out;
-  const auto* from = first.data<float>();
-  if (others.empty())
-    return queue_copy(stream_of(ctx.queue()), first, out);
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    auto& to = i + 1 == others.size() ? out : total;
-    stream_of(ctx.queue())
-      .run_for_each<add>(first.numel(), {from, others[i].data<float>(),
-                                         to.data<float>(), first.numel()});
-    from = to.data<float>();
-  }
+  if (dense.empty())
+    return sum_of_rows(ctx);
+  auto out = float_output(ctx, "Out", dense.front().dims());
+  queue_sum(ctx, dense, out);
+  for (const auto* x : rows)
+    add_rows(ctx, *x, out);
 }
 
 void run_assign(kernel_context& ctx) {
+  if (ctx.input_variable("X").is_rows())
+    return assign_rows(ctx);
   const auto x = ctx.input("X");
   auto out = ctx.output("Out", x.dims(), x.type());
   queue_copy(stream_of(ctx.queue()), x, out);
@@ -295,6 +311,8 @@ void run_elementwise_sub_grad(kernel_context& ctx) {
 }
 
 void run_elementwise_mul(kernel_context& ctx) {
+  if (ctx.input_variable("X").is_rows())
+    return multiply_rows(ctx);
   run_combined<multiply_function>(ctx);
 }
 void run_elementwise_div(kernel_context& ctx) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/base/error.hpp>
 #include <troupe/kernels/arguments.hpp>
 #include <troupe/kernels/cuda/factories.hpp>
 #include <troupe/kernels/cuda/queue_parts.hpp>
+#include <troupe/kernels/cuda/row_sparse.hpp>
 
+#include <utility>
 #include <vector>
 
 namespace troupe::cuda {
@@ -27,31 +28,24 @@ shape looked_up(const shape& ids, const shape& table) {
   return shape(dims);
 }
 
-class lookup_grad_kernel final : public kernel {
-public:
-  void run(kernel_context& ctx) override {
-    const auto table = ctx.input("W").dims();
-    const auto ids = ctx.input("Ids");
-    const auto dout = float_input(ctx, "Out@GRAD");
-    const auto id = ids_of(ids);
-    require_shape("Out@GRAD", dout.dims(), looked_up(ids.dims(), table));
-    auto dw = float_output(ctx, "W@GRAD", table);
-    const auto rows = ids.numel();
-    auto& memory = ctx.on().memory();
-    auto next = tensor::make(memory, {rows}, dtype::int32);
-    auto is_first = tensor::make(memory, {rows}, dtype::int32);
-    auto& queue = stream_of(ctx.queue());
-    queue_fill(queue, dw.data<float>(), dw.numel(), 0);
-    queue.run_for_each<link_ids>(
-      rows, {id, next.data<std::int32_t>(), is_first.data<std::int32_t>(),
-             queue.state().fault, rows, table[0],
-             ctx.attributes().get_int("padding_idx", -1)});
-    queue.run_for_each<sum_linked_rows>(
-      dout.numel(),
-      {id, next.data<std::int32_t>(), is_first.data<std::int32_t>(),
-       dout.data<float>(), dw.data<float>(), rows, table[1]});
-  }
-};
+std::int64_t padding_of(const kernel_context& ctx) {
+  return ctx.attributes().get_int("padding_idx", -1);
+}
+
+/// An entry per id. As on the CPU, the row of padding_idx has a gradient if
+/// gradients are row-sparse. Values are copied, not shared: the memory of
+/// `dout` may be given up on another stream.
+selected_rows entries_per_id(kernel_context& ctx, const tensor& ids,
+                             const tensor& dout, const shape& table) {
+  const auto count = ids.numel();
+  auto made = make_rows(ctx.on().memory(), count, table[0], table);
+  auto& queue = stream_of(ctx.queue());
+  queue.run_for_each<number_rows>(
+    count, {ids_of(ids), made.numbers.data<std::int64_t>(), queue.state().fault,
+            count, table[0], padding_of(ctx)});
+  queue_copy(queue, dout, made.values);
+  return made;
+}
 
 } // namespace
 
@@ -62,18 +56,24 @@ void run_lookup(kernel_context& ctx) {
   auto out = float_output(ctx, "Out", looked_up(ids.dims(), w.dims()));
   auto& queue = stream_of(ctx.queue());
   queue.run_for_each<look_up>(
-    out.numel(),
-    {w.data<float>(), id, out.data<float>(), queue.state().fault, ids.numel(),
-     w.dims()[0], w.dims()[1], ctx.attributes().get_int("padding_idx", -1)});
+    out.numel(), {w.data<float>(), id, out.data<float>(), queue.state().fault,
+                  ids.numel(), w.dims()[0], w.dims()[1], padding_of(ctx)});
 }
 
-std::unique_ptr<kernel> make_lookup_grad(const attribute_map& attributes) {
-  if (attributes.get_bool("is_sparse", false))
-    throw error(errc::unsupported_op,
-                "lookup_table_v2_grad with is_sparse has no kernel for CUDA "
-                "devices",
-                {.op_type = "lookup_table_v2_grad"});
-  return std::make_unique<lookup_grad_kernel>();
+void run_lookup_grad(kernel_context& ctx) {
+  const auto table = ctx.input("W").dims();
+  const auto ids = ctx.input("Ids");
+  const auto dout = float_input(ctx, "Out@GRAD");
+  require_shape("Out@GRAD", dout.dims(), looked_up(ids.dims(), table));
+  auto entries = entries_per_id(ctx, ids, dout, table);
+  if (ctx.attributes().get_bool("is_sparse", false))
+    return ctx.output_variable("W@GRAD").set(std::move(entries));
+  auto dw = float_output(ctx, "W@GRAD", table);
+  auto& queue = stream_of(ctx.queue());
+  queue_fill(queue, dw.data<float>(), dw.numel(), 0);
+  const linked_rows links{ctx, "Out@GRAD", entries, table, padding_of(ctx)};
+  queue.run_for_each<sum_rows>(links.present().count,
+                               {links.entries(), dw.data<float>(), false});
 }
 
 } // namespace troupe::cuda

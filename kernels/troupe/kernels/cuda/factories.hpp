@@ -7,7 +7,7 @@ namespace troupe::cuda {
 
 // Kernels for CUDA devices. Each checks shapes and dtypes on the host and
 // queues bodies and products; elements are read on the GPU only. All take
-// float32, and labels as int64. Dense gradients only.
+// float32, and labels as int64.
 //
 // Attributes that a kernel does not support are refused when it is made, with
 // error(unsupported_op).
@@ -48,7 +48,9 @@ void run_split(kernel_context& ctx);
 
 void run_tril_triu(kernel_context& ctx);
 void run_lookup(kernel_context& ctx);
-std::unique_ptr<kernel> make_lookup_grad(const attribute_map& attributes);
+void run_merge_rows(kernel_context& ctx);
+void run_row_values(kernel_context& ctx);
+void run_lookup_grad(kernel_context& ctx);
 std::unique_ptr<kernel> make_dropout(const attribute_map& attributes);
 std::unique_ptr<kernel> make_dropout_grad(const attribute_map& attributes);
 
@@ -85,8 +87,9 @@ void run_squared_l2_norm(kernel_context& ctx);
 void run_top_k(kernel_context& ctx);
 void run_accuracy(kernel_context& ctx);
 
+// Gradients are dense or row-sparse.
 void run_sgd(kernel_context& ctx);
 void run_momentum(kernel_context& ctx);
-std::unique_ptr<kernel> make_adam(const attribute_map& attributes);
+void run_adam(kernel_context& ctx);
 
 } // namespace troupe::cuda

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/backend/cpu_lowering.hpp>
 #include <troupe/comm/cuda/cuda_group.hpp>
-#include <troupe/graph/passes/dense_gradients.hpp>
 #include <troupe/kernels/cuda/cuda_device.hpp>
 #include <troupe/kernels/cuda/cuda_kernels.hpp>
 #include <troupe/kernels/cuda/cuda_module.hpp>
@@ -35,15 +34,6 @@ public:
     auto possible = actors::cpu_lowering(wanted, kernels, kind());
     possible.kernel_layouts = false;
     return possible;
-  }
-  // Devices of other kinds merge nothing with these, so they never run the
-  // result.
-  std::shared_ptr<const graph::program>
-  lowered(std::shared_ptr<const graph::program> p,
-          const graph::lowering_options&) const override {
-    if (!graph::makes_row_gradients(*p))
-      return p;
-    return std::make_shared<const graph::program>(graph::dense_gradients(*p));
   }
 };
 

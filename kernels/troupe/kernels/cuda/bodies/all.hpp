@@ -6,6 +6,7 @@
 #include <troupe/kernels/cuda/bodies/movement.hpp>
 #include <troupe/kernels/cuda/bodies/norms.hpp>
 #include <troupe/kernels/cuda/bodies/random.hpp>
+#include <troupe/kernels/cuda/bodies/rows.hpp>
 #include <troupe/kernels/cuda/bodies/updates.hpp>
 #include <troupe/kernels/cuda/bodies/windows.hpp>
 
@@ -60,16 +61,20 @@ using all_bodies = body_list<
   move_elements<std::uint8_t>, move_elements<std::uint32_t>,
   move_elements<std::uint64_t>, keep_triangle<std::uint8_t>,
   keep_triangle<std::uint32_t>, keep_triangle<std::uint64_t>, count_up<float>,
-  count_up<std::int64_t>, count_up<std::int32_t>, look_up, link_ids,
-  sum_linked_rows,
+  count_up<std::int64_t>, count_up<std::int32_t>, look_up,
   // norms.hpp
   batch_statistics, invert_variance, normalize_channels,
   norm_parameter_gradients, batch_norm_input_gradient, normalize_rows,
   layer_norm_input_gradient,
   // random.hpp
   drop_out, apply_mask,
+  // rows.hpp
+  number_rows, link_rows, sum_rows, merge_entries, find_rows,
   // updates.hpp
-  sgd_update, momentum_update, adam_update, advance_powers,
+  sgd_update<dense_gradient>, sgd_update<present_rows>,
+  momentum_update<dense_gradient>, momentum_update<all_rows>,
+  adam_update<dense_gradient>, adam_update<present_rows>, adam_update<all_rows>,
+  advance_powers,
   // windows.hpp
   unfold, fold, pool, pool_gradient>;
 
