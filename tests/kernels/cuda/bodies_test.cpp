@@ -92,7 +92,8 @@ op_case range(dtype type, double start, double end, double step) {
 op_case triangle(const op_value& x, bool lower, int diagonal) {
   return {.type = "tril_triu",
           .inputs = {{"X", {x}}},
-          .attributes = {{"lower", lower}, {"diagonal", diagonal}}};
+          .attributes = {{"lower", lower}, {"diagonal", diagonal}},
+          .gradient = gradient_slots{{"Out"}, {}, {"X"}}};
 }
 
 op_case sigmoid_loss(const shape& dims) {
@@ -108,25 +109,28 @@ op_case pairs(const char* type, const shape& x, const shape& y, int axis) {
   return {.type = type,
           .inputs = {{"X", {random_values(x, 1)}},
                      {"Y", {random_values(y, 2, 0.5, 2)}}},
-          .attributes = {{"axis", axis}}};
+          .attributes = {{"axis", axis}},
+          .gradient = gradient_slots{{"Out"}, {"X", "Y"}, {"X", "Y"}}};
 }
 
-op_case of_x(const char* type, const op_value& x) {
-  return {.type = type, .inputs = {{"X", {x}}}};
+op_case of_x(const char* type, const op_value& x, gradient_slots gradient) {
+  return {.type = type, .inputs = {{"X", {x}}}, .gradient = gradient};
 }
 
 /// Cases of ops that have no reference kernel, and of dtypes that the common
 /// cases lack.
 std::vector<op_case> more_cases() {
   constexpr int paddle_int64 = 3, paddle_float32 = 5;
-  std::vector<op_case> all{constant({3, 5}, 7, paddle_int64),
-                           constant({3, 5}, 7, paddle_float32),
-                           range(dtype::int64, 3, 12, 2),
-                           range(dtype::int32, 5, -4, -3),
-                           range(dtype::float32, 0.5, 4, 1),
-                           sigmoid_loss({7, 3}),
-                           of_x("sqrt", random_values({7, 5}, 1, 0, 9)),
-                           of_x("squared_l2_norm", random_values({19, 31}, 1))};
+  std::vector<op_case> all{
+    constant({3, 5}, 7, paddle_int64),
+    constant({3, 5}, 7, paddle_float32),
+    range(dtype::int64, 3, 12, 2),
+    range(dtype::int32, 5, -4, -3),
+    range(dtype::float32, 0.5, 4, 1),
+    sigmoid_loss({7, 3}),
+    of_x("sqrt", random_values({7, 5}, 1, 1, 9), {{"Out"}, {"Out"}, {"X"}}),
+    of_x("squared_l2_norm", random_values({19, 31}, 1),
+         {{"Out"}, {"X"}, {"X"}})};
   for (auto name : {"merge_selected_rows", "get_tensor_from_selected_rows"})
     for (const auto& rows : {std::vector<std::int64_t>{4, 1, 4, 4, 0, 1}, {}})
       all.push_back(

@@ -29,7 +29,9 @@ constexpr stateless_kernel stateless_kernels[] = {
   {"elementwise_add", run_elementwise_add},
   {"elementwise_add_grad", run_elementwise_add_grad},
   {"elementwise_div", run_elementwise_div},
+  {"elementwise_div_grad", run_elementwise_div_grad},
   {"elementwise_max", run_elementwise_max},
+  {"elementwise_max_grad", run_elementwise_max_grad},
   {"elementwise_mul", run_elementwise_mul},
   {"elementwise_mul_grad", run_elementwise_mul_grad},
   {"elementwise_sub", run_elementwise_sub},
@@ -64,14 +66,17 @@ constexpr stateless_kernel stateless_kernels[] = {
   {"softmax", run_softmax},
   {"softmax_grad", run_softmax_grad},
   {"sqrt", run_sqrt},
+  {"sqrt_grad", run_sqrt_grad},
   {"square", run_square},
   {"square_grad", run_square_grad},
   {"squared_l2_norm", run_squared_l2_norm},
+  {"squared_l2_norm_grad", run_squared_l2_norm_grad},
   {"sum", run_sum},
   {"tanh", run_tanh},
   {"tanh_grad", run_tanh_grad},
   {"top_k_v2", run_top_k},
   {"tril_triu", run_tril_triu},
+  {"tril_triu_grad", run_tril_triu_grad},
 };
 
 /// Kernels whose outputs must not overlap their inputs.

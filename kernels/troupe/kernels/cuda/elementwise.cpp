@@ -135,33 +135,37 @@ void run_add_grad(kernel_context& ctx, float sign) {
 }
 
 template <class Function>
-void queue_pairs(kernel_context& ctx, const tensor& x, const tensor& y,
-                 tensor& out, const pairing& pairs) {
-  stream_of(ctx.queue())
-    .run_for_each<combine_repeated<Function>>(
-      out.numel(), {x.data<float>(), y.data<float>(), out.data<float>(),
-                    out.numel(), pairs});
-}
-
-/// Pairs the elements of the result with those of one operand.
-pairing pairing_with_result(const broadcast_plan& plan, bool is_y) {
-  auto pairs = pairing_of(plan);
-  auto step = plan.out.numel();
-  for (int axis = 0; axis < pairs.axes; ++axis) {
-    step = pairs.extent[axis] > 0 ? step / pairs.extent[axis] : 0;
-    if (!is_y)
-      pairs.y_step[axis] = pairs.x_step[axis];
-    pairs.x_step[axis] = step;
-  }
-  return pairs;
-}
-
-template <class Function>
 void run_combined(kernel_context& ctx) {
   const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
   const auto plan = plan_operands(ctx, x.dims(), y.dims());
   auto out = float_output(ctx, "Out", plan.out);
-  queue_pairs<Function>(ctx, x, y, out, pairing_of(plan));
+  stream_of(ctx.queue())
+    .run_for_each<combine_repeated<Function>>(
+      out.numel(), {x.data<float>(), y.data<float>(), out.data<float>(),
+                    out.numel(), pairing_of(plan)});
+}
+
+// What each element of the result adds, and then the sum as for the gradient of
+// a sum.
+template <class Gradient>
+void run_combined_grad(kernel_context& ctx) {
+  const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
+  const auto dout = float_input(ctx, "Out@GRAD");
+  const auto plan = plan_operands(ctx, x.dims(), y.dims());
+  require_shape("Out@GRAD", dout.dims(), plan.out);
+  const auto write = [&]<class Function>(Function, const char* slot,
+                                         const shape& dims, bool is_y) {
+    if (!ctx.has_output(slot))
+      return;
+    auto parts = tensor::make(ctx.on().memory(), plan.out, dtype::float32);
+    stream_of(ctx.queue())
+      .run_for_each<combine_gradient<Function>>(
+        parts.numel(), {x.data<float>(), y.data<float>(), dout.data<float>(),
+                        parts.data<float>(), parts.numel(), pairing_of(plan)});
+    run_add_gradient(ctx, parts, plan, slot, dims, is_y, 1);
+  };
+  write(typename Gradient::x{}, "X@GRAD", x.dims(), false);
+  write(typename Gradient::y{}, "Y@GRAD", y.dims(), true);
 }
 
 // The result may lie in the memory of any term, so it is made apart if more
@@ -233,6 +237,9 @@ void run_square_grad(kernel_context& ctx) {
 }
 void run_sqrt(kernel_context& ctx) {
   run_unary<sqrt_function>(ctx);
+}
+void run_sqrt_grad(kernel_context& ctx) {
+  run_unary_gradient<sqrt_function>(ctx);
 }
 void run_gelu(kernel_context& ctx) {
   is_approximate(ctx) ? run_unary<gelu_by_tanh_function>(ctx)
@@ -322,23 +329,14 @@ void run_elementwise_max(kernel_context& ctx) {
   run_combined<larger_function>(ctx);
 }
 
-// A product with the other operand, added up like the gradient of a sum.
 void run_elementwise_mul_grad(kernel_context& ctx) {
-  const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
-  const auto dout = float_input(ctx, "Out@GRAD");
-  const auto plan = plan_operands(ctx, x.dims(), y.dims());
-  require_shape("Out@GRAD", dout.dims(), plan.out);
-  const auto write = [&](const char* slot, const shape& dims, bool is_y,
-                         const tensor& other) {
-    if (!ctx.has_output(slot))
-      return;
-    auto products = tensor::make(ctx.on().memory(), plan.out, dtype::float32);
-    queue_pairs<multiply_function>(ctx, dout, other, products,
-                                   pairing_with_result(plan, !is_y));
-    run_add_gradient(ctx, products, plan, slot, dims, is_y, 1);
-  };
-  write("X@GRAD", x.dims(), false, y);
-  write("Y@GRAD", y.dims(), true, x);
+  run_combined_grad<multiply_gradient>(ctx);
+}
+void run_elementwise_div_grad(kernel_context& ctx) {
+  run_combined_grad<divide_gradient>(ctx);
+}
+void run_elementwise_max_grad(kernel_context& ctx) {
+  run_combined_grad<larger_gradient>(ctx);
 }
 
 } // namespace troupe::cuda

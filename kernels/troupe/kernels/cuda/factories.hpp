@@ -21,6 +21,7 @@ void run_sigmoid_grad(kernel_context& ctx);
 void run_square(kernel_context& ctx);
 void run_square_grad(kernel_context& ctx);
 void run_sqrt(kernel_context& ctx);
+void run_sqrt_grad(kernel_context& ctx);
 void run_gelu(kernel_context& ctx);
 void run_gelu_grad(kernel_context& ctx);
 void run_scale(kernel_context& ctx);
@@ -34,7 +35,9 @@ void run_elementwise_sub_grad(kernel_context& ctx);
 void run_elementwise_mul(kernel_context& ctx);
 void run_elementwise_mul_grad(kernel_context& ctx);
 void run_elementwise_div(kernel_context& ctx);
+void run_elementwise_div_grad(kernel_context& ctx);
 void run_elementwise_max(kernel_context& ctx);
+void run_elementwise_max_grad(kernel_context& ctx);
 
 // Reads numbers on the host, and waits for them.
 void run_range(kernel_context& ctx);
@@ -47,6 +50,7 @@ void run_concat_grad(kernel_context& ctx);
 void run_split(kernel_context& ctx);
 
 void run_tril_triu(kernel_context& ctx);
+void run_tril_triu_grad(kernel_context& ctx);
 void run_lookup(kernel_context& ctx);
 void run_merge_rows(kernel_context& ctx);
 void run_row_values(kernel_context& ctx);
@@ -84,6 +88,7 @@ std::unique_ptr<kernel> make_sigmoid_loss_grad(const attribute_map& attributes);
 void run_mean(kernel_context& ctx);
 void run_mean_grad(kernel_context& ctx);
 void run_squared_l2_norm(kernel_context& ctx);
+void run_squared_l2_norm_grad(kernel_context& ctx);
 void run_top_k(kernel_context& ctx);
 void run_accuracy(kernel_context& ctx);
 

@@ -218,6 +218,18 @@ void run_squared_l2_norm(kernel_context& ctx) {
                       {x.data<float>(), out.data<float>(), x.numel()});
 }
 
+void run_squared_l2_norm_grad(kernel_context& ctx) {
+  const auto x = float_input(ctx, "X"), dout = float_input(ctx, "Out@GRAD");
+  if (dout.numel() != 1)
+    throw_shape("Out@GRAD", dout.dims(), "expected one element");
+  auto dx = float_output(ctx, "X@GRAD", x.dims());
+  const auto count = x.numel();
+  stream_of(ctx.queue())
+    .run_for_each<combine_repeated<twice_product_function>>(
+      count, {x.data<float>(), dout.data<float>(), dx.data<float>(), count,
+              pairing{1, {count}, {1}, {0}}});
+}
+
 void run_mean_grad(kernel_context& ctx) {
   const auto x = input_shape(ctx, "X");
   const auto dout = float_input(ctx, "Out@GRAD");

@@ -111,6 +111,25 @@ void write_range(kernel_context& ctx) {
                                {out.data<T>(), out.numel(), start, step});
 }
 
+void run_triangle(kernel_context& ctx, const char* from, const char* to) {
+  const auto x = ctx.input(from);
+  const auto& dims = x.dims();
+  if (dims.rank() < 2)
+    throw_shape(from, dims, "expected matrices");
+  const auto& attributes = ctx.attributes();
+  const auto rows = dims[dims.rank() - 2], columns = dims[dims.rank() - 1];
+  const auto diagonal =
+    std::clamp(attributes.get_int("diagonal", 0), -rows, columns);
+  auto out = ctx.output(to, dims, x.type());
+  with_word(x.type(), [&]<class T>(T) {
+    stream_of(ctx.queue())
+      .run_for_each<keep_triangle<T>>(
+        x.numel(), {reinterpret_cast<const T*>(x.raw()),
+                    reinterpret_cast<T*>(out.raw()), x.numel(), rows, columns,
+                    diagonal, attributes.get_bool("lower", true)});
+  });
+}
+
 } // namespace
 
 void run_transpose(kernel_context& ctx) {
@@ -173,22 +192,10 @@ void run_split(kernel_context& ctx) {
 }
 
 void run_tril_triu(kernel_context& ctx) {
-  const auto x = ctx.input("X");
-  const auto& dims = x.dims();
-  if (dims.rank() < 2)
-    throw_shape("X", dims, "expected matrices");
-  const auto& attributes = ctx.attributes();
-  const auto rows = dims[dims.rank() - 2], columns = dims[dims.rank() - 1];
-  const auto diagonal =
-    std::clamp(attributes.get_int("diagonal", 0), -rows, columns);
-  auto out = ctx.output("Out", dims, x.type());
-  with_word(x.type(), [&]<class T>(T) {
-    stream_of(ctx.queue())
-      .run_for_each<keep_triangle<T>>(
-        x.numel(), {reinterpret_cast<const T*>(x.raw()),
-                    reinterpret_cast<T*>(out.raw()), x.numel(), rows, columns,
-                    diagonal, attributes.get_bool("lower", true)});
-  });
+  run_triangle(ctx, "X", "Out");
+}
+void run_tril_triu_grad(kernel_context& ctx) {
+  run_triangle(ctx, "Out@GRAD", "X@GRAD");
 }
 
 void run_range(kernel_context& ctx) {

@@ -36,6 +36,7 @@ struct square_function {
 struct sqrt_function {
   static constexpr const char* name = "sqrt";
   TROUPE_BODY static float of(float x) { return ::sqrtf(x); }
+  TROUPE_BODY static float slope(float out) { return 0.5f / out; }
 };
 
 /// x times the normal distribution's value at x
@@ -258,6 +259,76 @@ struct combine_repeated {
       std::int64_t x, y;
       a.pairs.offsets(i, x, y);
       a.out[i] = Function::of(a.x[x], a.y[y]);
+    }
+  }
+};
+
+struct twice_product_function {
+  static constexpr const char* name = "squared_l2_norm_grad";
+  TROUPE_BODY static float of(float x, float y) { return 2 * x * y; }
+};
+
+/// What an element of the result adds to the gradient of each operand.
+struct multiply_gradient {
+  struct x {
+    static constexpr const char* name = "elementwise_mul_grad";
+    TROUPE_BODY static float of(float, float b, float dout) { return dout * b; }
+  };
+  struct y {
+    static constexpr const char* name = "elementwise_mul_grad";
+    TROUPE_BODY static float of(float a, float, float dout) { return dout * a; }
+  };
+};
+
+struct divide_gradient {
+  struct x {
+    static constexpr const char* name = "elementwise_div_grad";
+    TROUPE_BODY static float of(float, float b, float dout) { return dout / b; }
+  };
+  struct y {
+    static constexpr const char* name = "elementwise_div_grad";
+    TROUPE_BODY static float of(float a, float b, float dout) {
+      return -dout * (a / b) / b;
+    }
+  };
+};
+
+/// Of equal operands, the second one has the gradient.
+struct larger_gradient {
+  struct x {
+    static constexpr const char* name = "elementwise_max_grad";
+    TROUPE_BODY static float of(float a, float b, float dout) {
+      return a > b ? dout : 0.0f;
+    }
+  };
+  struct y {
+    static constexpr const char* name = "elementwise_max_grad";
+    TROUPE_BODY static float of(float a, float b, float dout) {
+      return a <= b ? dout : 0.0f;
+    }
+  };
+};
+
+/// out[i] = f(x, y, dout[i])
+template <class Function>
+struct combine_gradient {
+  static constexpr const char* name = Function::name;
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    const float* x;
+    const float* y;
+    const float* dout;
+    float* out;
+    std::int64_t count;
+    pairing pairs;
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.count; i += at.count()) {
+      std::int64_t x, y;
+      a.pairs.offsets(i, x, y);
+      a.out[i] = Function::of(a.x[x], a.y[y], a.dout[i]);
     }
   }
 };
