@@ -85,6 +85,7 @@ TEST_CASE("a wrong command line leaves with 2 and one line") {
   CHECK(fails_with(with({"--gradient-scale", "2"}), 2, {"coeff"}));
   CHECK(fails_with(with({"--devices", "tpu:1"}), 2, {"tpu"}));
   CHECK(fails_with(with({"--devices", "cpu:0"}), 2, {"cpu"}));
+  CHECK(fails_with(with({"--sync", "never"}), 2, {"--sync", "event or block"}));
   CHECK(
     fails_with(run_troupe({"graph", "mlp", "--format", "png"}), 2, {"png"}));
   CHECK(fails_with(run_troupe({"eval", "mlp"}), 2, {"--params"}));

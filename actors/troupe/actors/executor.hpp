@@ -65,6 +65,8 @@ struct executor_options {
   int threads = 0;
   graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
   graph::gradient_scale scale = graph::gradient_scale::coeff;
+  /// How streams of GPUs wait for each other, unless `hooks` has the devices.
+  wait_mode waits_by = wait_mode::event;
   /// Number of steps whose gradients one update of the parameters adds up, at
   /// least 1. Each device adds them up on its own; gradients are merged over
   /// devices only in steps that update the parameters, and only these run the

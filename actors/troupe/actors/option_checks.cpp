@@ -70,7 +70,7 @@ devices_of(const executor_options& options) {
                   "as many device instances as devices are needed");
     return given;
   }
-  return make_devices(options.devices);
+  return make_devices(options.devices, {options.waits_by});
 }
 
 } // namespace troupe::actors

@@ -92,6 +92,12 @@ void add_device_options(CLI::App& command, network_options& options) {
     ->check(not_empty())
     ->capture_default_str();
   command
+    .add_option("--sync", options.sync,
+                "how streams of GPUs wait for each other: on the GPU (event), "
+                "or the launching thread blocks (block)")
+    ->check(not_empty())
+    ->capture_default_str();
+  command
     .add_option_function<std::uint64_t>(
       "--memory-limit",
       [](const std::uint64_t& bytes) { set_host_memory_limit(bytes); },
@@ -151,6 +157,7 @@ void add_output_options(CLI::App& command, bool& json, const char* example) {
 executor_options make_executor_options(const network_options& options) {
   executor_options made;
   made.devices = parse_value("--devices", options.devices, parse_devices);
+  made.waits_by = parse_value("--sync", options.sync, parse_wait_mode);
   if (!options.strategy.empty())
     made.strategy =
       parse_value("--strategy", options.strategy, graph::parse_merge_strategy);

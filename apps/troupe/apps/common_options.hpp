@@ -24,6 +24,7 @@ struct network_options {
   std::string program; ///< a program folder or the name of a net
   std::string loss;
   std::string devices = "cpu";
+  std::string sync = "event";
   std::string strategy; ///< empty: not given
   std::string gradient_scale = "coeff";
   bool sync_batch_norm = false;

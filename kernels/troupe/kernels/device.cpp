@@ -128,6 +128,19 @@ std::string_view to_string(device_kind kind) noexcept {
   return entry_of(kind).name;
 }
 
+std::string_view to_string(wait_mode mode) noexcept {
+  return mode == wait_mode::event ? "event" : "block";
+}
+
+wait_mode parse_wait_mode(std::string_view text) {
+  for (auto mode : {wait_mode::event, wait_mode::block})
+    if (text == to_string(mode))
+      return mode;
+  throw error(errc::invalid_argument, "unknown way to wait \""
+                                        + std::string(text)
+                                        + "\"; expected event or block");
+}
+
 std::string to_string(device_id id) {
   return std::string(to_string(id.kind)) + ":" + std::to_string(id.index);
 }

@@ -36,6 +36,21 @@ struct device_id {
 /// "cpu:1".
 std::string to_string(device_id id);
 
+/// How a stream waits for another one of its kind. Results are bit-equal.
+/// Streams of the host wait for none: their launches are done when they return.
+enum class wait_mode : std::uint8_t {
+  event, ///< the device waits for an event
+  block, ///< the thread that launches blocks
+};
+
+std::string_view to_string(wait_mode mode) noexcept;
+/// "event" or "block". Throws error(invalid_argument).
+wait_mode parse_wait_mode(std::string_view text);
+
+struct device_options {
+  wait_mode waits_by = wait_mode::event;
+};
+
 /// Where variables live and ops run: memory and streams.
 ///
 /// Thread rule: functions without a stream argument from any thread. The others

@@ -25,7 +25,7 @@ std::shared_ptr<cuda::driver> make_test_driver(std::uint64_t seed) {
 
 std::vector<std::shared_ptr<device>>
 make_cuda_devices(std::shared_ptr<cuda::driver> api, int count,
-                  const cuda::cuda_device_options& options) {
+                  const device_options& options) {
   std::vector<std::shared_ptr<device>> made;
   for (int i = 0; i < count; ++i)
     made.push_back(

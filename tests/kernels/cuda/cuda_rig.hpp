@@ -26,6 +26,6 @@ std::shared_ptr<cuda::driver> make_test_driver(std::uint64_t seed = 1);
 /// them.
 std::vector<std::shared_ptr<device>>
 make_cuda_devices(std::shared_ptr<cuda::driver> api, int count,
-                  const cuda::cuda_device_options& options = {});
+                  const device_options& options = {});
 
 } // namespace troupe::test

@@ -21,7 +21,6 @@ TEST_SUITE("kernels.cuda.stream") {
 namespace {
 
 using cuda::cuda_stream;
-using cuda::wait_mode;
 
 /// Work that a test launches; its end can be awaited once.
 class test_work final : public work {

@@ -75,11 +75,11 @@ std::shared_ptr<const layout> find_layout(std::span<const device_id> ids,
 }
 
 std::vector<std::shared_ptr<device>>
-make_devices(std::span<const device_id> ids) {
+make_devices(std::span<const device_id> ids, const device_options& options) {
   std::vector<std::shared_ptr<device>> devices;
   for (auto id : ids)
     try {
-      devices.push_back(backend_of(id.kind).make_device(id.index));
+      devices.push_back(backend_of(id.kind).make_device(id.index, options));
     } catch (const error& e) {
       throw e.with_context({.device = to_string(id)});
     }

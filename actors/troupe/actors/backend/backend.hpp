@@ -30,7 +30,8 @@ public:
   /// The kind of device that this backend supports.
   virtual device_kind kind() const noexcept = 0;
   /// Throws error(not_found) if the machine has no such device.
-  virtual std::unique_ptr<device> make_device(int index) const = 0;
+  virtual std::unique_ptr<device>
+  make_device(int index, const device_options& options = {}) const = 0;
   /// Kernels for this kind. Throws error(unsupported_op) if the machine lacks
   /// the precision.
   virtual kernel_table kernels(const kernel_options& options) const = 0;
@@ -93,7 +94,8 @@ const backend& cuda_backend();
 /// Makes one device per id. Throws error(not_found) naming the device if this
 /// build or this machine does not have it.
 std::vector<std::shared_ptr<device>>
-make_devices(std::span<const device_id> ids);
+make_devices(std::span<const device_id> ids,
+             const device_options& options = {});
 
 /// The kernels of all kinds in `ids` that this build includes. Throws
 /// error(unsupported_op) if the machine lacks the precision.

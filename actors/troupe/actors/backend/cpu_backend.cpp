@@ -14,7 +14,8 @@ namespace {
 class cpu_backend_type final : public backend {
 public:
   device_kind kind() const noexcept override { return device_kind::cpu; }
-  std::unique_ptr<device> make_device(int index) const override {
+  std::unique_ptr<device> make_device(int index,
+                                      const device_options&) const override {
     return make_cpu_device(index);
   }
   kernel_table kernels(const kernel_options& options) const override {

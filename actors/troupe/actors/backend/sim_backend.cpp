@@ -12,7 +12,8 @@ namespace {
 class sim_backend_type final : public backend {
 public:
   device_kind kind() const noexcept override { return device_kind::sim; }
-  std::unique_ptr<device> make_device(int index) const override {
+  std::unique_ptr<device> make_device(int index,
+                                      const device_options&) const override {
     return make_sim_device({device_kind::sim, index});
   }
   kernel_table kernels(const kernel_options& options) const override {

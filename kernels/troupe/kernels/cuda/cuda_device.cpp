@@ -133,13 +133,13 @@ private:
 
 std::unique_ptr<device> make_cuda_device(std::shared_ptr<driver> api,
                                          device_id id,
-                                         const cuda_device_options& options) {
+                                         const device_options& options) {
   return make_cuda_device(std::move(api), id, options, id.index);
 }
 
 std::unique_ptr<device> make_cuda_device(std::shared_ptr<driver> api,
                                          device_id id,
-                                         const cuda_device_options& options,
+                                         const device_options& options,
                                          int gpu) {
   return std::make_unique<cuda_device>(
     make_state(std::move(api), id, options.waits_by, gpu));

@@ -9,20 +9,16 @@
 
 namespace troupe::cuda {
 
-struct cuda_device_options {
-  wait_mode waits_by = wait_mode::event;
-};
-
 /// Makes a device whose work a GPU of `api` does.
 /// @param gpu the driver's number of the GPU, by default `id.index`. Several
 ///   devices may share a GPU.
 /// Throws error(not_found) if there is no such GPU, and what the driver throws.
-std::unique_ptr<device>
-make_cuda_device(std::shared_ptr<driver> api, device_id id,
-                 const cuda_device_options& options = {});
 std::unique_ptr<device> make_cuda_device(std::shared_ptr<driver> api,
                                          device_id id,
-                                         const cuda_device_options& options,
+                                         const device_options& options = {});
+std::unique_ptr<device> make_cuda_device(std::shared_ptr<driver> api,
+                                         device_id id,
+                                         const device_options& options,
                                          int gpu);
 
 } // namespace troupe::cuda

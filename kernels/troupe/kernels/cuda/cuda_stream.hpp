@@ -22,12 +22,6 @@ namespace troupe::cuda {
 
 class cuda_stream;
 
-/// How a stream waits for another one.
-enum class wait_mode : std::uint8_t {
-  event, ///< the GPU waits for an event
-  block, ///< the thread that launches blocks
-};
-
 /// What a CUDA device and its streams share. Its memory outlives the device.
 struct device_state {
   std::shared_ptr<driver> api;

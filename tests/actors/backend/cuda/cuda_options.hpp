@@ -14,7 +14,7 @@ namespace troupe::test {
 inline executor_options
 on_cuda(std::shared_ptr<cuda::driver> api, int devices,
         graph::merge_strategy strategy = graph::merge_strategy::all_reduce,
-        const cuda::cuda_device_options& options = {}) {
+        const device_options& options = {}) {
   executor_options o;
   o.devices.clear();
   for (int i = 0; i < devices; ++i)

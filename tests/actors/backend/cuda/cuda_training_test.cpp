@@ -85,8 +85,7 @@ TEST_CASE("training on CUDA devices is bit-equal whatever runs first") {
       net, test::on_cuda(test::make_pretend_driver(), devices), batches);
     for (std::uint64_t seed = 2; seed <= seeds; ++seed) {
       CAPTURE(seed);
-      const auto waits_by =
-        seed % 4 == 0 ? cuda::wait_mode::block : cuda::wait_mode::event;
+      const auto waits_by = seed % 4 == 0 ? wait_mode::block : wait_mode::event;
       const auto again = test::train(
         net,
         test::on_cuda(test::make_pretend_driver({.seed = seed}), devices,

@@ -16,9 +16,10 @@ namespace {
 class cuda_backend_type final : public backend {
 public:
   device_kind kind() const noexcept override { return device_kind::cuda; }
-  std::unique_ptr<device> make_device(int index) const override {
+  std::unique_ptr<device>
+  make_device(int index, const device_options& options) const override {
     return cuda::make_cuda_device(cuda::loaded_driver(),
-                                  {device_kind::cuda, index});
+                                  {device_kind::cuda, index}, options);
   }
   kernel_table kernels(const kernel_options& options) const override {
     return cuda::cuda_kernels(options.factors);
