@@ -164,11 +164,14 @@ T& actor_graph::make_stream(const graph::planned_stream& s) {
                       : stream_actor::no_home;
   const auto& shuffle = parts_.options->hooks.shuffle;
   const auto seed = shuffle ? shuffle->seed : std::nullopt;
-  stream_handles_.push_back(make<T>(
-    *parts_.system, graph::stream_name(s, graph_),
-    on.make_stream({std::string{to_string(s.kind)}, s.width, &helpers_}),
-    parts_.workers->queue(), home,
-    seed ? (*seed + 1) * 31 + streams_.size() : 0));
+  stream_handles_.push_back(
+    make<T>(*parts_.system, graph::stream_name(s, graph_),
+            on.make_stream({.name = std::string{to_string(s.kind)},
+                            .width = s.width,
+                            .helpers = &helpers_,
+                            .yields = s.kind == graph::stream_kind::gradient}),
+            parts_.workers->queue(), home,
+            seed ? (*seed + 1) * 31 + streams_.size() : 0));
   auto& made = object_of<T>(stream_handles_.back());
   streams_.push_back(&made);
   return made;

@@ -59,12 +59,16 @@ struct lowering_options {
   /// (merging/merging_update.hpp). Not available over processes.
   bool merge_in_updates = true;
 
+  /// On GPUs: weight gradients are computed on a second stream, of lower
+  /// priority, while the backward pass goes on (passes/gradient_stream.hpp).
+  bool gradient_stream = true;
+
   /// No passes: the graph of the program as written.
   static lowering_options none() {
     lowering_options o;
     o.fuse_batch_norms = o.recompute_activations = o.separate_shape_inputs =
       o.write_in_place = o.kernel_layouts = o.share_parameters =
-        o.gather_products = o.merge_in_updates = false;
+        o.gather_products = o.merge_in_updates = o.gradient_stream = false;
     return o;
   }
 };

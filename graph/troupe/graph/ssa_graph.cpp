@@ -27,6 +27,7 @@ std::string_view to_string(stream_kind kind) noexcept {
   case stream_kind::compute: return "compute";
   case stream_kind::collective: return "collective";
   case stream_kind::fetch: return "fetch";
+  case stream_kind::gradient: return "gradient";
   }
   return "unknown";
 }

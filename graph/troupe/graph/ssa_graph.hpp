@@ -32,7 +32,12 @@ enum class op_kind : std::uint8_t {
 std::string_view to_string(op_kind kind) noexcept;
 
 /// Which of a device's streams a handle runs on.
-enum class stream_kind : std::uint8_t { compute, collective, fetch };
+enum class stream_kind : std::uint8_t {
+  compute,
+  collective,
+  fetch,
+  gradient, ///< weight gradients, if a pass moves them off `compute`
+};
 
 std::string_view to_string(stream_kind kind) noexcept;
 

@@ -59,13 +59,15 @@ struct launch_result {
 
 /// Options of a stream.
 struct stream_options {
-  std::string name; ///< "compute", "collective", "fetch"
+  std::string name; ///< "compute", "collective", "fetch", "gradient"
   /// Number of launches that can run at the same time, at least 1. A GPU stream
   /// has width 1. A CPU device with four workers has width 4.
   int width = 1;
   /// Runs parts of this stream's work in parallel if kernels run on the host.
   /// Must outlive the stream. Null: work is not divided.
   part_runner* helpers = nullptr;
+  /// A GPU runs work of its other streams first.
+  bool yields = false;
 };
 
 /// An ordered queue of work on a device. Work may complete after its launch

@@ -199,7 +199,7 @@ public:
   }
   void deallocate_pinned(std::byte* data) noexcept override { std::free(data); }
 
-  std::unique_ptr<gpu_queue> make_queue(int) override {
+  std::unique_ptr<gpu_queue> make_queue(int, bool) override {
     std::lock_guard guard{lock_};
     attempt("make_queue");
     constexpr std::uint64_t hastes[] = {0, 0, 0, 4, 8};

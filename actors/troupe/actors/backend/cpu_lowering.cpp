@@ -45,6 +45,7 @@ graph::lowering_options cpu_lowering(graph::lowering_options wanted,
           return kernels.has(type, kind);
         }))
       wanted.*pass.wanted = false;
+  wanted.gradient_stream = false; // workers share the ops of one stream
   return wanted;
 }
 

@@ -2,6 +2,7 @@
 #include <troupe/actors/steps/executor_graph.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/graph/passes/gradient_stream.hpp>
 #include <troupe/graph/passes/place_handles.hpp>
 #include <troupe/graph/passes/rank_collectives.hpp>
 #include <troupe/graph/passes/transfers.hpp>
@@ -86,6 +87,8 @@ graph::ssa_graph build_unplaced_graph(std::shared_ptr<const graph::program> p,
   const auto build = build_options_of(options, loss);
   p = lowered_for(options.devices, std::move(p), build.lowering);
   auto g = graph::build_ssa_graph(std::move(p), build);
+  if (build.lowering.gradient_stream)
+    g = graph::move_weight_gradients(std::move(g));
   return options.hooks.rank_collectives || is_spread(places_of(options))
              || (options.devices.size() > 1 && merges_by_rank(options.devices))
            ? graph::make_rank_collectives(std::move(g))

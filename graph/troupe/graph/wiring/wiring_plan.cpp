@@ -107,6 +107,11 @@ plan_streams(const ssa_graph& g, std::size_t workers,
   for (auto d : here)
     if (has_collective_on(g, d))
       streams.push_back({d, collective});
+  for (auto d : here)
+    if (std::ranges::any_of(g.ops, [d](const op_handle& o) {
+          return o.device == d && o.stream == gradient;
+        }))
+      streams.push_back({d, gradient});
   return streams;
 }
 

@@ -89,7 +89,7 @@ public:
   device_id id() const noexcept override { return state_->id; }
   arena& memory() noexcept override { return memory_; }
   std::unique_ptr<stream> make_stream(const stream_options& options) override {
-    return std::make_unique<cuda_stream>(state_, options.name);
+    return std::make_unique<cuda_stream>(state_, options);
   }
 
   tensor to_host(const tensor& value, arena& host, stream& on) override {

@@ -44,9 +44,10 @@ cuda_stream::scope::~scope() {
 
 // -- the stream ---------------------------------------------------------------
 
-cuda_stream::cuda_stream(std::shared_ptr<device_state> on, std::string name)
-  : state_(std::move(on)), name_(std::move(name)),
-    queue_(state_->api->make_queue(state_->gpu)) {
+cuda_stream::cuda_stream(std::shared_ptr<device_state> on,
+                         const stream_options& options)
+  : state_(std::move(on)), name_(options.name),
+    queue_(state_->api->make_queue(state_->gpu, options.yields)) {
   std::lock_guard guard{state_->listing};
   number_ = ++state_->last_number;
   state_->streams.push_back(this);

@@ -53,7 +53,7 @@ struct device_state {
 /// first one.
 class cuda_stream final : public stream {
 public:
-  cuda_stream(std::shared_ptr<device_state> on, std::string name);
+  cuda_stream(std::shared_ptr<device_state> on, const stream_options& options);
   /// Waits for its work; all completions have been called then.
   ~cuda_stream() override;
 

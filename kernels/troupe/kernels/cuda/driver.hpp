@@ -91,7 +91,9 @@ public:
   virtual void deallocate_pinned(std::byte* data) noexcept = 0;
   ///@}
 
-  virtual std::unique_ptr<gpu_queue> make_queue(int gpu) = 0;
+  /// @param yields the GPU runs work of other queues first
+  virtual std::unique_ptr<gpu_queue> make_queue(int gpu,
+                                                bool yields = false) = 0;
   /// An event that no queue has reached is as good as reached.
   virtual std::unique_ptr<gpu_event> make_event(int gpu) = 0;
 

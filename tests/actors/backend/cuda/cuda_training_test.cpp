@@ -4,6 +4,7 @@
 #include <kernels/cuda/cuda_rig.hpp>
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/base/error.hpp>
 
 #include <doctest/doctest.h>
@@ -94,6 +95,28 @@ TEST_CASE("training on CUDA devices is bit-equal whatever runs first") {
       CHECK(again.losses == first.losses);
       CHECK(test::bit_equal(*again.parameters, *first.parameters));
     }
+  }
+}
+
+TEST_CASE("weight gradients on a stream of their own have the same bits") {
+  const auto net = test::make_mlp();
+  for (int devices : {1, 2}) {
+    CAPTURE(devices);
+    auto on_one = test::on_cuda(test::make_test_driver(), devices);
+    on_one.lowering.gradient_stream = false;
+    auto on_two = test::on_cuda(test::make_test_driver(), devices);
+    const auto moved = [&](const executor_options& options) {
+      const auto g = actors::build_graph(
+        std::make_shared<const graph::program>(net.main), options, net.loss);
+      return std::ranges::count(g.ops, graph::stream_kind::gradient,
+                                &graph::op_handle::stream);
+    };
+    CHECK(moved(on_one) == 0);
+    CHECK(moved(on_two) >= 2 * devices);
+    const auto one = test::train(net, on_one, batches);
+    const auto two = test::train(net, on_two, batches);
+    CHECK(two.losses == one.losses);
+    CHECK(test::bit_equal(*two.parameters, *one.parameters));
   }
 }
 

@@ -34,6 +34,7 @@ public:
                                    const kernel_table& kernels) const override {
     auto possible = actors::cpu_lowering(wanted, kernels, kind());
     possible.kernel_layouts = false;
+    possible.gradient_stream = wanted.gradient_stream;
     return possible;
   }
 };

@@ -34,10 +34,15 @@ void use(int gpu) {
 }
 
 struct cuda_queue final : gpu_queue {
-  explicit cuda_queue(int on) : gpu(on) {
+  // A lower number is a higher priority.
+  cuda_queue(int on, bool yields) : gpu(on) {
     use(gpu);
+    int lowest = 0, highest = 0;
+    check("cudaDeviceGetStreamPriorityRange",
+          cudaDeviceGetStreamPriorityRange(&lowest, &highest));
     check("cudaStreamCreate",
-          cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+          cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                       yields ? lowest : highest));
   }
   ~cuda_queue() override {
     cudaStreamSynchronize(stream);
@@ -120,8 +125,8 @@ public:
     cudaFreeHost(data);
   }
 
-  std::unique_ptr<gpu_queue> make_queue(int gpu) override {
-    return std::make_unique<cuda_queue>(gpu);
+  std::unique_ptr<gpu_queue> make_queue(int gpu, bool yields) override {
+    return std::make_unique<cuda_queue>(gpu, yields);
   }
   std::unique_ptr<gpu_event> make_event(int gpu) override {
     return std::make_unique<cuda_event>(gpu);
