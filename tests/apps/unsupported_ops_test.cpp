@@ -2,10 +2,14 @@
 #include "apps/command_runner.hpp"
 
 #include <support/files.hpp>
+#include <troupe/graph/models.hpp>
 #include <troupe/graph/paddle/program_folder.hpp>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <string>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -74,9 +78,12 @@ TEST_CASE(
       run_troupe({"inspect", net, "--devices", "cuda:0", "--json"}).out;
     return nlohmann::json::parse(text)["unsupported_ops"];
   };
-  for (auto net : {"mlp", "resnet50", "gpt", "widedeep"})
-    CHECK(missing(net).empty());
-  CHECK(missing(fixture).empty());
+  for (auto& [net, build] : graph::models())
+    CHECK_MESSAGE(missing(net).empty(), net);
+  for (auto& entry :
+       std::filesystem::directory_iterator(TROUPE_TEST_DATA "/paddle_programs"))
+    if (entry.is_directory())
+      CHECK_MESSAGE(missing(entry.path().string()).empty(), entry.path());
   const auto lstm =
     missing(TROUPE_TEST_DATA "/paddle_sequences/lstm/main.pdmodel");
   CHECK(lstm.contains("rnn"));

@@ -4,7 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
-#include <algorithm>
+#include <string>
 
 namespace troupe::graph {
 
@@ -16,6 +16,26 @@ bool needs_no_kernel(const op_desc& op, device_id on) {
          || (is_control_flow(op.type) && has_host_memory(on.kind));
 }
 
+/// What a device lacks of an op: "relu", "relu of float64", or nothing.
+std::string missing_of(const block& b, const op_desc& op,
+                       const kernel_table& kernels, device_id on) {
+  if (needs_no_kernel(op, on))
+    return {};
+  if (!kernels.has(op.type, on.kind))
+    return op.type;
+  std::string found;
+  const auto look = [&](const auto& slots) {
+    for (const auto& [slot, names] : slots)
+      for (const auto& name : names)
+        if (const auto* const var = b.find_var(name);
+            var && !kernels.takes(op.type, on.kind, slot, var->type))
+          found = op.type + " of " + std::string(to_string(var->type));
+  };
+  look(op.inputs);
+  look(op.outputs);
+  return found;
+}
+
 } // namespace
 
 op_counts unsupported_ops(const program& p, const kernel_table& kernels,
@@ -23,11 +43,12 @@ op_counts unsupported_ops(const program& p, const kernel_table& kernels,
   op_counts found;
   for (const block& b : p.blocks)
     for (const op_desc& op : b.ops)
-      if (!std::ranges::all_of(devices, [&](device_id device) {
-            return needs_no_kernel(op, device)
-                   || kernels.has(op.type, device.kind);
-          }))
-        ++found[op.type];
+      for (device_id device : devices)
+        if (const auto what = missing_of(b, op, kernels, device);
+            !what.empty()) {
+          ++found[what];
+          break;
+        }
   return found;
 }
 

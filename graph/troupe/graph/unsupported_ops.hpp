@@ -11,11 +11,12 @@
 
 namespace troupe::graph {
 
-/// Number of ops by type.
+/// Number of ops by type, or by type and dtype.
 using op_counts = std::map<std::string, std::size_t, std::less<>>;
 
 /// The ops of `p`, in all blocks and of all roles, without a kernel on one of
-/// `devices`. The ops `feed`, `fetch` and control-flow ops need no kernel.
+/// `devices`, or whose kernel does not take the dtype of a variable ("relu of
+/// float64"). The ops `feed`, `fetch` and control-flow ops need no kernel.
 op_counts unsupported_ops(const program& p, const kernel_table& kernels,
                           std::span<const device_id> devices);
 

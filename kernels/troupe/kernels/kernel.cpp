@@ -183,6 +183,18 @@ void kernel_table::add(std::string op_type, device_kind kind,
 void kernel_table::add(const kernel_table& others) {
   for (const auto& [key, code] : others.entries_)
     entries_[key] = code;
+  for (const auto& [kind, rule] : others.rules_)
+    rules_[kind] = rule;
+}
+
+void kernel_table::set_dtype_rule(device_kind kind, dtype_rule rule) {
+  rules_[kind] = rule;
+}
+
+bool kernel_table::takes(std::string_view op_type, device_kind kind,
+                         std::string_view slot, dtype type) const {
+  const auto found = rules_.find(kind);
+  return found == rules_.end() || found->second(op_type, slot, type);
 }
 
 bool kernel_table::has(std::string_view op_type, device_kind kind) const {

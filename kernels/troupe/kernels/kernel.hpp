@@ -180,8 +180,18 @@ public:
   void add(std::string op_type, device_kind kind, kernel_function function);
   ///@}
 
-  /// Adds or replaces all entries of another table.
+  /// Adds or replaces all entries of another table, and its dtype rules.
   void add(const kernel_table& others);
+
+  /// Says whether a kernel takes values of a dtype in a slot of an op. Kernels
+  /// check their arguments themselves; with a rule, a program is refused before
+  /// its first step. True for ops that the rule does not know.
+  using dtype_rule = bool (*)(std::string_view op_type, std::string_view slot,
+                              dtype type);
+  /// The rule for all kernels of a kind; without one, all dtypes are taken.
+  void set_dtype_rule(device_kind kind, dtype_rule rule);
+  bool takes(std::string_view op_type, device_kind kind, std::string_view slot,
+             dtype type) const;
 
   /// True if there is a kernel of that type for devices of `kind`.
   bool has(std::string_view op_type, device_kind kind) const;
@@ -201,6 +211,7 @@ private:
     kernel_function run = nullptr;
   };
   std::map<std::pair<std::string, device_kind>, entry, std::less<>> entries_;
+  std::map<device_kind, dtype_rule> rules_;
 };
 
 /// Kernels for `device_kind::cpu`: oneDNN, OpenBLAS and Troupe's own loops.

@@ -2,6 +2,7 @@
 #include <troupe/kernels/cuda/cuda_kernels.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/kernels/cuda/cuda_dtypes.hpp>
 #include <troupe/kernels/cuda/factories.hpp>
 #include <troupe/kernels/views/reshape.hpp>
 #include <troupe/kernels/write_apart.hpp>
@@ -124,6 +125,7 @@ kernel_table cuda_kernels(precision factors) {
               [run = k.run](const attribute_map&) { return write_apart(run); });
   for (auto& k : checked_kernels)
     table.add(k.op_type, device_kind::cuda, kernel_maker(k.make));
+  table.set_dtype_rule(device_kind::cuda, takes_dtype);
   return table;
 }
 

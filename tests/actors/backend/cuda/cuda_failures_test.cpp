@@ -168,6 +168,20 @@ TEST_CASE(
   CHECK_FALSE(says(e, "mean"));
 }
 
+TEST_CASE(
+  "a dtype without a kernel for CUDA devices is named before the first step") {
+  auto program = test::make_mlp().evaluation;
+  for (auto& op : program.main().ops)
+    if (op.type == "relu")
+      program.main().find_var(op.output("Out").front())->type = dtype::float64;
+  const auto e = caught([&] {
+    executor exe{program, on_cuda(test::make_test_driver(), 1)};
+  });
+  CHECK(e.code() == errc::unsupported_op);
+  CHECK(says(e, "relu of float64"));
+  CHECK_FALSE(says(e, "mean"));
+}
+
 TEST_CASE("CUDA devices merge values with no others") {
   const std::vector<device_id> mixed{{device_kind::cpu, 0},
                                      {device_kind::cuda, 0}};
