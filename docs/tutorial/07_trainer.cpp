@@ -13,7 +13,6 @@
 #include <exception>
 
 using namespace troupe;
-using feed = caf::atom_constant<caf::atom("feed")>;
 
 training_program describe() {
   graph::network net;
@@ -36,10 +35,11 @@ shared_batch points(arena& memory, float first) {
   return share_batch({{"x", x}, {"y", y}});
 }
 
-// Sends a batch when the one before it has been trained.
+// Asked to feed so many batches, it sends one when the one before it has been
+// trained, and answers with the last loss.
 caf::behavior feeder(caf::event_based_actor* self, trainer trains,
                      float first) {
-  return {[=](feed, int batches) {
+  return {[=](int batches) {
     auto done = self->make_response_promise<double>();
     arena memory(make_host_memory_source());
     const auto batch = points(memory, first);
@@ -49,8 +49,7 @@ caf::behavior feeder(caf::event_based_actor* self, trainer trains,
           if (batches == 1)
             done.deliver(step.loss);
           else
-            done.delegate(caf::actor_cast<caf::actor>(self), feed::value,
-                          batches - 1);
+            done.delegate(caf::actor_cast<caf::actor>(self), batches - 1);
         },
         [=](const caf::error& why) mutable { done.deliver(why); });
     return done;
@@ -67,8 +66,8 @@ int main() try {
   auto left = self->spawn(feeder, trains, -1.0f);
   auto right = self->spawn(feeder, trains, 0.0f);
 
-  auto from_left = self->request(left, caf::infinite, feed::value, 100);
-  auto from_right = self->request(right, caf::infinite, feed::value, 100);
+  auto from_left = self->request(left, caf::infinite, 100);
+  auto from_right = self->request(right, caf::infinite, 100);
   auto print_error = [](const caf::error& why) {
     std::printf("%s\n", text_of(why).c_str());
   };
