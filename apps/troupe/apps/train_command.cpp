@@ -58,18 +58,18 @@ void add_result_options(CLI::App& command, train_options& options) {
     ->check(not_empty())
     ->check(CLI::IsMember({"off", "steps", "ops", "messages"}))
     ->capture_default_str();
-  auto* trace =
-    command
-      .add_option("--trace", options.trace,
-                  "write a .trt file: who waited for whom, and why a step took "
-                  "so long; troupe trace reads it")
-      ->check(not_empty());
   command
-    .add_option("--trace-level", options.trace_level,
-                "what is recorded: steps, ops or messages (default: messages)")
+    .add_option("--trace", options.trace,
+                "write a .trt file: who waited for whom, and why a step took "
+                "so long; troupe trace reads it")
+    ->check(not_empty());
+  command
+    .add_option(
+      "--trace-level", options.trace_level,
+      "what is recorded for --trace, TROUPE_TRACE and SIGUSR2: steps, "
+      "ops or messages (default: messages)")
     ->check(not_empty())
-    ->check(CLI::IsMember({"steps", "ops", "messages"}))
-    ->needs(trace);
+    ->check(CLI::IsMember({"steps", "ops", "messages"}));
   auto* fetch = add_list_option(command, "--fetch", options.fetch,
                                 "variables to fetch, VAR,VAR,...")
                   ->check(name_list());

@@ -105,9 +105,10 @@ std::string phases_text(const traced_run& run) {
   std::string text = "\nbefore the first step";
   text += is_job ? ", of the slowest process each\n" : "\n";
   for (const auto& p : phases)
-    text += columns_text(time_text(static_cast<double>(p.ns)),
-                         is_job ? "process " + std::to_string(p.process) : "",
-                         one_line(p.name));
+    text += columns_text(
+      time_text(static_cast<double>(p.ns)), "",
+      one_line(p.name)
+        + (is_job ? " (process " + std::to_string(p.process) + ")" : ""));
   return text;
 }
 
