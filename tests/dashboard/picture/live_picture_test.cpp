@@ -178,6 +178,30 @@ TEST_CASE("memory is what temporaries hold, and the most they held") {
   CHECK(r.picture->peak_bytes(0) == 100);
 }
 
+TEST_CASE("feeds that nobody was seen to free hold no memory") {
+  small_run r;
+  const auto feeds = [&](std::uint64_t at, std::uint32_t step) {
+    r.events().on(0, step).add(at, event_kind::feed, image, no_handle, 100);
+  };
+  const auto ends = [&](std::uint64_t at, std::uint32_t step) {
+    r.events().on(0, step).add(at, event_kind::step_end);
+  };
+  // Someone looks: ops are recorded.
+  feeds(1, 0);
+  r.events().run(2, 3, conv).add(4, event_kind::deallocation, conv, image, 100);
+  ends(5, 0);
+  feeds(6, 1);
+  r.show();
+  CHECK(r.picture->memory().bytes(0) == 100);
+  // Nobody looks: steps alone are recorded.
+  for (std::uint32_t s = 2; s < 9; ++s) {
+    ends(10 * s, s - 1);
+    feeds(10 * s + 1, s);
+  }
+  r.show();
+  CHECK(r.picture->memory().bytes(0) == 0);
+}
+
 TEST_CASE("events of handles that the graph lacks change nothing") {
   small_run r;
   r.events()

@@ -77,7 +77,7 @@ void live_picture::add(const trace_event& e) {
   case event_kind::run_begin: begin_run(e); break;
   case event_kind::run_end: end_run(e); break;
   case event_kind::step_begin: return begin_step(e);
-  case event_kind::step_end: return end_step(e);
+  case event_kind::step_end: memory_.apply(e); return end_step(e);
   case event_kind::failure:
     failure_ = e.from < graph_.handles.size() ? graph_.handles[e.from].name
                                               : "unknown op";

@@ -30,12 +30,25 @@ memory_account::memory_account(const process_trace& part)
       is_freed_[e.to] = true;
 }
 
+/// An op is recorded before the end of its step.
+void memory_account::note_level(const trace_event& e) {
+  if (e.kind == event_kind::run_begin || e.kind == event_kind::run_end) {
+    ops_step_ = knows_ops_ ? std::max(ops_step_, e.step) : e.step;
+    knows_ops_ = true;
+  } else if (e.kind == event_kind::step_end && e.step > ops_step_) {
+    knows_ops_ = false;
+    std::ranges::fill(held_, 0);
+    std::ranges::fill(of_device_, 0);
+  }
+}
+
 std::optional<memory_change> memory_account::apply(const trace_event& e) {
+  note_level(e);
   const auto id = allocated_by(e);
   if (id >= held_.size() || graph_.handles[id].device >= of_device_.size())
     return {};
-  if (e.kind == event_kind::feed && !is_freed_[id])
-    return {}; // a persistable variable
+  if (e.kind == event_kind::feed && (!knows_ops_ || !is_freed_[id]))
+    return {}; // freed unseen; or a persistable variable, which is not freed
   const auto device = graph_.handles[id].device;
   if (e.kind == event_kind::deallocation) {
     is_freed_[id] = true;

@@ -20,6 +20,10 @@ struct memory_change {
 /// Bytes that each temporary holds, and their sum by device. Counts temporaries
 /// and those feeds that ops free; parameters are not in a trace. Everything
 /// that tells of memory in a trace uses this account.
+///
+/// The level of a recording can change. Below `ops`, feeds are recorded, but
+/// not who frees them. So when a step has ended in which no op was recorded,
+/// all sums become zero, and feeds count again when ops are recorded.
 class memory_account {
 public:
   /// The trace must outlive this object.
@@ -39,10 +43,14 @@ public:
   std::uint64_t held(handle_id id) const { return held_[id]; }
 
 private:
+  void note_level(const trace_event& e);
+
   const graph_info& graph_;
   std::vector<std::uint64_t> held_;
   std::vector<bool> is_freed_;
   std::vector<std::uint64_t> of_device_;
+  bool knows_ops_ = true;      // false: they are not recorded
+  std::uint32_t ops_step_ = 0; // the newest step with a recorded op
 };
 
 } // namespace troupe::trace

@@ -177,6 +177,7 @@ bool slice_builder::is_known(const trace_event& e) const {
 
 void slice_builder::add(std::uint64_t number, const trace_event& e) {
   last_ = std::max(last_, time_of(e));
+  change_memory(e);
   switch (e.kind) {
   case event_kind::step_begin:
     tracks_.free(track_kind::steps, time_of(e))
@@ -199,7 +200,7 @@ void slice_builder::add(std::uint64_t number, const trace_event& e) {
   case event_kind::merge_begin: return merge(e, true);
   case event_kind::merge_end: return merge(e, false);
   case event_kind::allocation:
-  case event_kind::deallocation: return change_memory(e);
+  case event_kind::deallocation: return;
   case event_kind::message:
     if (arrives_)
       send(number, e);
@@ -207,7 +208,7 @@ void slice_builder::add(std::uint64_t number, const trace_event& e) {
   case event_kind::mail: return put_into_mailbox(number, e);
   case event_kind::handling_begin: return begin_handling(e);
   case event_kind::handling_end: return end_handling(e);
-  case event_kind::feed: change_memory(e); return note(e);
+  case event_kind::feed:
   case event_kind::fetch:
   case event_kind::failure: return note(e);
   case event_kind::parcel_sent:
