@@ -238,6 +238,22 @@ TEST_CASE("a collective that began before anybody looked says who is missing") {
   CHECK(all[0]["waiting_ns"] > 0);
 }
 
+TEST_CASE("a warning is shown with the time at which it came") {
+  asked_board board;
+  board->warn("nobody runs yet");
+  const auto net = make_mlp();
+  executor exe{net.main, {.parameters = net.parameters()}};
+  const auto shown = board->show(exe, "mlp");
+  CHECK(board.get_json("/api/v1/state")["warnings"] == 0);
+  board->warn("step 3 has not ended for 5.0 s");
+  board->warn("step 4 has not ended for 5.0 s");
+  const auto state = board.get_json("/api/v1/state");
+  CHECK(state["warnings"] == 2);
+  CHECK(state["warning"] == "step 4 has not ended for 5.0 s");
+  CHECK(state["warning_ms"].get<double>() > 0);
+  CHECK(contains(board.get("/metrics").body, "troupe_warnings_total{"));
+}
+
 TEST_CASE("each run that is shown has another number") {
   asked_board b;
   b->show(recorded());

@@ -172,6 +172,15 @@ public:
                                 step.learning_rate});
   }
 
+  void warn(const std::string& what) {
+    std::lock_guard guard{mutex_};
+    if (!source_)
+      return;
+    state_.warning = what;
+    state_.warning_ns = source_->now_ns();
+    ++state_.warnings;
+  }
+
   const web_server& server() const noexcept { return server_; }
 
 private:
@@ -391,6 +400,10 @@ void board::show(trace::process_trace recorded) {
 
 void board::tell(const step_report& step) {
   hub_->tell(step);
+}
+
+void board::warn(const std::string& what) {
+  hub_->warn(what);
 }
 
 const std::string& board::view_link() const noexcept {

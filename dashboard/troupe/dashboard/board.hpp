@@ -69,6 +69,9 @@ public:
   void show(trace::process_trace recorded);
   /// Adds to the curves of the run that is shown.
   void tell(const step_report& step);
+  /// Shows a line that must not be missed, such as why a step does not go on
+  /// (`step_watchdog`). It stays for a minute. Nothing if no run is shown.
+  void warn(const std::string& what);
 
   /// Opens the page, once: whoever follows it first may look.
   const std::string& view_link() const noexcept;

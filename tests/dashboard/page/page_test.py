@@ -441,6 +441,19 @@ class PageTest(PageCase):
                         "The run failed: conv2d#4@cpu:0: out of memory")
         self.assertFalse(self.find("#controls button").is_enabled())
 
+    def test_a_warning_is_said_for_a_minute(self):
+        self.open()
+        self.wait_live()
+
+        def warn(run):
+            run.warning, run.warning_ms = "step 7 has not ended for 5.0 s", run.time_ms
+            run.warnings += 1
+
+        self.server.change(warn)
+        self.wait_equal(lambda: self.text("#banner"), "step 7 has not ended for 5.0 s")
+        self.server.change(lambda run: setattr(run, "warning_ms", run.time_ms - 60_000))
+        self.wait(lambda: not self.find("#banner").is_displayed(), "no banner")
+
     def test_a_control_that_is_refused_is_said(self):
         self.expected_log += ("404",)
         self.open()

@@ -259,6 +259,7 @@ class SyntheticRun:
         self.may_control = may_control
         self.state = "running"
         self.failure = ""
+        self.warning, self.warning_ms, self.warnings = "", 0, 0
         self.level = "messages"  # or "steps": then nothing is known of handles
         self.op_delay_ms = 0
         self.time_ms = 0.0
@@ -382,7 +383,9 @@ class SyntheticRun:
             if state == RUNNING:
                 busy[plan.worker[handle]] = handle
         return {"run": self.run, "sequence": self.sequence, "time_ms": self.time_ms,
-                "state": self.state, "failure": self.failure, "step": self.step,
+                "state": self.state, "failure": self.failure,
+                "warning": self.warning, "warning_ms": self.warning_ms,
+                "warnings": self.warnings, "step": self.step,
                 "steps_ended": self.steps_ended, "level": self.level, "lost": 0,
                 "messages": self.messages, "messages_per_s": 2480.5, "steps_per_s": 2.4,
                 "workers": [{"busy": 0.9 - 0.1 * w, "op": op} for w, op in enumerate(busy)],

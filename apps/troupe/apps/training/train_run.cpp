@@ -28,7 +28,6 @@
 #include <troupe/apps/training/training_text.hpp>
 #include <troupe/apps/training/training_watch.hpp>
 #include <troupe/apps/usage_error.hpp>
-#include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
 #include <troupe/training/training_loop.hpp>
 
@@ -51,16 +50,6 @@ namespace {
 
 // For printf.
 using ull = unsigned long long;
-
-std::shared_ptr<scope> make_parameters(const train_options& options,
-                                       const program_bundle& bundle,
-                                       arena& memory) {
-  auto parameters = std::make_shared<scope>();
-  run_startup(bundle.startup, *parameters, options.seed);
-  if (!options.params.empty())
-    load_parameters(bundle.main, options.params, *parameters, memory);
-  return parameters;
-}
 
 program_bundle load(const network_options& options, trace::phase_log& log) {
   log.begin("read program");
@@ -540,15 +529,20 @@ void training_run::train_epoch(held_out_test& held_out,
   const auto on_board =
     board_ ? board_->show(exe, state_.position.steps) : nullptr;
   data_wait waits_for_data;
+  const auto tell = [this](const std::string& what) {
+    tell_on_stderr(what);
+    if (board_)
+      board_->warn(what);
+  };
   const auto ranks =
-    given_.dry_run ? nullptr : watch_ranks(exe, op_times_, part_);
+    given_.dry_run ? nullptr : watch_ranks(exe, op_times_, part_, tell);
   watchdog_context about{.data = &waits_for_data};
   if (part_.has_others())
     about.rank = part_.rank();
   if (ranks)
     about.usual = [&ranks](handle_id op) { return ranks->usual(op); };
-  const auto watchdog =
-    watch_steps(exe, given_.watchdog, requests_->dumps(), std::move(about));
+  const auto watchdog = watch_steps(exe, given_.watchdog, requests_->dumps(),
+                                    std::move(about), tell);
   const trace_requests::subject of_requests{*requests_, exe, *run_.trace};
   // In an elastic job, the values after each step are kept.
   const auto in_flight =

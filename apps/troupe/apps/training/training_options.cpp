@@ -3,6 +3,7 @@
 
 #include <troupe/apps/data/training_source.hpp>
 #include <troupe/base/recorder.hpp>
+#include <troupe/graph/paddle/parameter_file.hpp>
 
 namespace troupe::apps {
 
@@ -26,6 +27,16 @@ std::int64_t samples_per_step(const train_options& options,
     return choose_batch(options.data, bundle);
   arena host{make_host_memory_source()};
   return open_source(options, bundle, host)->batch_samples(0);
+}
+
+std::shared_ptr<scope> make_parameters(const train_options& options,
+                                       const program_bundle& bundle,
+                                       arena& memory) {
+  auto parameters = std::make_shared<scope>();
+  run_startup(bundle.startup, *parameters, options.seed);
+  if (!options.params.empty())
+    load_parameters(bundle.main, options.params, *parameters, memory);
+  return parameters;
 }
 
 } // namespace troupe::apps

@@ -23,20 +23,22 @@ void measure_ops(executor_options& options, op_times& times) {
 }
 
 std::unique_ptr<straggler_watch> watch_ranks(executor& exe, op_times& times,
-                                             const rank_part& part) {
+                                             const rank_part& part,
+                                             tell_user tell) {
   return std::make_unique<straggler_watch>(straggler_watch::parts{
-    &exe, &times, part.rank(), part.size(), tell_on_stderr});
+    &exe, &times, part.rank(), part.size(), std::move(tell)});
 }
 
 std::unique_ptr<step_watchdog> watch_steps(executor& exe, double seconds,
                                            flight_dumps& dumps,
-                                           watchdog_context about) {
+                                           watchdog_context about,
+                                           tell_user tell) {
   if (seconds <= 0)
     return nullptr;
   return std::make_unique<step_watchdog>(
     exe, std::chrono::milliseconds{static_cast<std::int64_t>(seconds * 1000)},
-    [&exe, &dumps](const std::string& what) {
-      tell_on_stderr(what);
+    [&exe, &dumps, tell = std::move(tell)](const std::string& what) {
+      tell(what);
       dumps.dump(exe, flight_dumps::cause::slow_step);
     },
     std::move(about));

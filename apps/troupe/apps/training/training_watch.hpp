@@ -8,6 +8,7 @@
 #include <troupe/apps/stragglers/op_times.hpp>
 #include <troupe/apps/stragglers/straggler_watch.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,19 +22,24 @@ void tell_on_stderr(const std::string& what);
 /// @param times outlives all executors with these options
 void measure_ops(executor_options& options, op_times& times);
 
-/// Names slow ranks on stderr (straggler_finder.hpp), and knows how long ops
-/// usually take.
+/// Takes a line that the user must not miss. Called on any thread.
+using tell_user = std::function<void(const std::string&)>;
+
+/// Names slow ranks (straggler_finder.hpp), and knows how long ops usually
+/// take.
 /// @param exe outlives the watch, as does `times`
 std::unique_ptr<straggler_watch> watch_ranks(executor& exe, op_times& times,
-                                             const rank_part& part);
+                                             const rank_part& part,
+                                             tell_user tell);
 
-/// Tells on stderr why a step does not go on, and writes a dump. Null if the
-/// user wants no watchdog.
+/// Tells why a step does not go on, and writes a dump. Null if the user wants
+/// no watchdog.
 /// @param seconds of `--watchdog`
 /// @param dumps must outlive the watchdog
 /// @param about when the training waits for data, and its rank
 std::unique_ptr<step_watchdog> watch_steps(executor& exe, double seconds,
                                            flight_dumps& dumps,
-                                           watchdog_context about);
+                                           watchdog_context about,
+                                           tell_user tell);
 
 } // namespace troupe::apps

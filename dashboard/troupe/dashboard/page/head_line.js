@@ -3,6 +3,7 @@ import {make, set_hidden, set_text} from '/dom.js';
 import {state_sign} from '/state_sign.js';
 import {count, loss_of, NONE, percent, short} from '/format.js';
 
+const WARNING_STAYS_MS = 60_000;
 const FIELDS = ['state', 'step', 'loss', 'steps/s', 'messages/s', 'lost events', 'level',
                 'overhead'];
 
@@ -34,6 +35,7 @@ export class head_line {
   _show_head() {
     const {head, series} = this.store;
     this._show_state(head);
+    this._show_warning(head);
     const last = series.last_loss();
     const texts = {
       step: head.step < 0 ? NONE : count(head.step), loss: loss_of(series, last),
@@ -54,6 +56,15 @@ export class head_line {
     this._show_banner();
   }
 
+  _show_warning(head) {
+    const is_new = head.warnings > 0 && head.time_ms - head.warning_ms < WARNING_STAYS_MS;
+    const warning = is_new ? head.warning : '';
+    if (this._warning === warning) return;
+    this._warning = warning;
+    if (warning) this.announce(warning);
+    this._show_banner();
+  }
+
   _show_connection() {
     const {state, text} = this.store.connection;
     set_text(this.connection, text);
@@ -68,7 +79,7 @@ export class head_line {
   _show_banner() {
     const {state, text} = this.store.connection;
     const words = state === 'denied' ? text
-      : this._state === 'failed' ? `The run failed: ${this._failure}` : '';
+      : this._state === 'failed' ? `The run failed: ${this._failure}` : this._warning;
     set_text(this.banner, words);
     set_hidden(this.banner, !words);
   }

@@ -27,6 +27,12 @@ struct board_state {
   std::string run; ///< changes whenever the graph or the run does
   run_state state = run_state::idle;
   std::string failure; ///< why the run has failed; empty if it has not
+  ///@{
+  /// The newest of so many warnings of the run, and when it came.
+  std::string warning;
+  std::uint64_t warning_ns = 0;
+  std::uint64_t warnings = 0;
+  ///@}
   trace_level level = trace_level::steps;
   std::uint64_t frame = 0;  ///< number of the frame
   std::uint64_t now_ns = 0; ///< since the begin of the run

@@ -210,6 +210,9 @@ std::string prometheus_text(const live_picture& picture,
   out.single("events_lost_total", "counter",
              "Events that were overwritten before they were read.",
              static_cast<double>(state.lost));
+  out.single("warnings_total", "counter",
+             "Warnings of the run: steps that do not go on, slow ranks.",
+             static_cast<double>(state.warnings));
   add_devices(out, picture);
   add_collectives(out, picture);
   add_actors(out, picture, state);
