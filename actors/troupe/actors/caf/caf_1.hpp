@@ -74,10 +74,9 @@ auto ask(Self& self, const To& to, Timeout timeout, Ts&&... content) {
 
 /// To an actor, or its control block.
 template <class To>
-void deliver(To& to, caf::strong_actor_ptr from, caf::message_id id,
-             caf::message content, context ctx) {
-  to.enqueue(caf::make_mailbox_element(std::move(from), id, std::move(content)),
-             ctx);
+void deliver(To& to, const caf::strong_actor_ptr& from, caf::message_id id,
+             caf::message&& content, context ctx) {
+  to.enqueue(caf::make_mailbox_element(from, id, std::move(content)), ctx);
 }
 
 inline void fulfil(caf::typed_response_promise<void>& promise) {
