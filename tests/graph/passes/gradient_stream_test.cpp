@@ -39,7 +39,7 @@ small_program two_layers() {
   p.loss_gradient("loss");
   p.op("part_1", {"loss@GRAD", "h"}, {"v_1"}, role_backward);
   p.op("part_2", {"loss@GRAD", "h"}, {"v_2"}, role_backward);
-  p.op("add_parts", {"v_1", "v_2"}, {"v@GRAD"}, role_backward, {"v", "v@GRAD"});
+  p.op("sum", {"v_1", "v_2"}, {"v@GRAD"}, role_backward, {"v", "v@GRAD"});
   p.op("input_grad", {"loss@GRAD", "v"}, {"h@GRAD"}, role_backward);
   p.op("weight_grad", {"h@GRAD", "x"}, {"w@GRAD"}, role_backward,
        {"w", "w@GRAD"});
@@ -55,7 +55,7 @@ TEST_CASE("what only updates and collectives wait for is moved") {
     CAPTURE(devices);
     std::set<std::string> wanted;
     for (std::size_t d = 0; d < devices; ++d)
-      for (auto type : {"part_1", "part_2", "add_parts", "weight_grad"})
+      for (auto type : {"part_1", "part_2", "sum", "weight_grad"})
         wanted.insert(type + ("@" + std::to_string(d)));
     const auto g = build(two_layers(), on_cpus(devices));
     CHECK(moved(g).empty());

@@ -35,7 +35,7 @@ ssa_graph move_weight_gradients(ssa_graph g) {
   const auto may_wait = [&](handle_id reader) {
     const auto& op = g.op(reader);
     return op.collective_index >= 0 || is_update(op)
-           || op.stream == stream_kind::gradient;
+           || (op.stream == stream_kind::gradient && op.desc->type == "sum");
   };
   const auto is_awaited_late = [&](handle_id written) {
     const auto& by = readers[written - g.ops.size()];
