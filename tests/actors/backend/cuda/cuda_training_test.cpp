@@ -122,8 +122,7 @@ TEST_CASE("weight gradients on a stream of their own have the same bits") {
 
 // The second of four steps leaves it out, so that a value that is overwritten
 // too early is one that others read. Which waits a step needs depends on what
-// the seed lets run first. Memory that several streams used waits for all of
-// them, so up to one wait of five may not be needed.
+// the seed lets run first. One wait of five may stay unfound: docs/cuda.md.
 TEST_CASE("a wait for an event that is left out is found within 100 seeds") {
   if (test::tests_use_gpu())
     return; // a GPU's driver forgets no wait
