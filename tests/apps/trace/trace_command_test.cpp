@@ -136,7 +136,7 @@ TEST_CASE("ranks of a job are brought onto one clock") {
   CHECK(s["overlap"].size() == 2);
   const auto text = run_troupe({"trace", "summary", other, file}).out;
   CHECK(contains(text, "before the first step, of the slowest process each\n"));
-  CHECK(contains(text, "s  prepare (process "));
+  CHECK(contains(text, "  prepare (process "));
   const auto ranks = run_troupe({"trace", "diff", file, other});
   CHECK(ranks.code == 0);
   CHECK(ranks.err.find("A is of rank 0 of 2, B of rank 1 of 2")
