@@ -173,11 +173,16 @@ TEST_CASE("a stream that stays with its worker is hidden from the others") {
   rig.connect(b, d);
   rig.wire();
   for (step_id step = 0; step < 10000 && seen; ++step) {
+    const bool was_short = known_as_short;
     rig.begin(step);
     rig.serve();
-    const auto number = std::to_string(step);
-    CHECK(rig.ran()
-          == "a" + number + " c" + number + " b" + number + " d" + number);
+    const auto n = std::to_string(step);
+    const auto ran = rig.ran();
+    CAPTURE(ran);
+    // A stream of long ops looks for other work after each of them.
+    const auto looked = ran == "a" + n + " b" + n + " c" + n + " d" + n;
+    CHECK((ran == "a" + n + " c" + n + " b" + n + " d" + n
+           || (looked && !was_short)));
   }
   // In some builds with sanitizers ops are never short.
   CHECK_FALSE((known_as_short && seen));
