@@ -86,8 +86,7 @@ inline void fulfil(caf::typed_response_promise<void>& promise) {
   static_cast<caf::response_promise&>(promise).deliver(caf::unit);
 }
 
-// -- errors, options, types
-// ---------------------------------------------------------
+// -- errors, options, types ---------------------------------------------------
 
 inline constexpr auto answer_category = caf::atom("troupe");
 
