@@ -47,7 +47,9 @@ std::string_view to_string(wait_mode mode) noexcept;
 /// "event" or "block". Throws error(invalid_argument).
 wait_mode parse_wait_mode(std::string_view text);
 
+/// How a device is made.
 struct device_options {
+  /// How its streams wait for each other's work.
   wait_mode waits_by = wait_mode::event;
 };
 

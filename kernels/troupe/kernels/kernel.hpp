@@ -190,6 +190,7 @@ public:
                               dtype type);
   /// The rule for all kernels of a kind; without one, all dtypes are taken.
   void set_dtype_rule(device_kind kind, dtype_rule rule);
+  /// What the rule of a kind says of a slot; true without a rule.
   bool takes(std::string_view op_type, device_kind kind, std::string_view slot,
              dtype type) const;
 
