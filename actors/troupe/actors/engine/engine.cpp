@@ -480,54 +480,6 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
   tell_all({lists.told_now, lists.told_later}, told_in(id), handle_of(op), o);
 }
 
-void engine::wait_for_tickets(const pending_op& op, const step_state& step) {
-  const auto id = step.id.load(std::memory_order_relaxed);
-  auto& queue = op.on->device_stream();
-  for (auto& wanted : op.waits_for)
-    if (id >= wanted.distance) {
-      const auto which = which_counter(id - wanted.distance);
-      if (const auto position = wanted.producer->positions[which])
-        queue.wait(wanted.producer->on->device_stream(), position);
-    }
-  // Feeds of earlier steps arrive before those of this one.
-  for (auto device : op.feeds_of)
-    if (const auto& fed = step.fed[device]; fed.position != 0)
-      queue.wait(*fed.on, fed.position);
-}
-
-// Ops of a failed step are still launched: later work on the stream, and work
-// that waits for the ticket, must not overtake earlier work. A failed launch
-// does not release the temporaries that the op alone releases, because their
-// earlier users may still be running.
-ticket engine::launch_by_ticket(pending_launch& launch) {
-  auto& op = *launch.of_op;
-  auto& on = op.on->device_stream();
-  try {
-    const auto result =
-      on.launch(launch, {.tell_completion = op.wants_completion,
-                         .give_position = op.gives_position,
-                         .op_type = op.box->op()->desc->type});
-    if (result.state == launch_status::done)
-      launch.completed(nullptr);
-    return result.position;
-  } catch (...) {
-    context_.fail(launch.state(), *op.box->op(), std::current_exception());
-    launch.completed(nullptr);
-    return on.position();
-  }
-}
-
-// The task itself calls the completion.
-void engine::launch_later(pending_launch& launch) {
-  try {
-    launch.of_op->on->device_stream().launch(
-      launch, {.tell_completion = false,
-               .op_type = launch.of_op->box->op()->desc->type});
-  } catch (...) {
-    launch.completed(std::current_exception());
-  }
-}
-
 void pending_launch::execute(stream&) {
   const auto status =
     of->execute(*of_op->box->task, state(), *of_op->box, *this);
@@ -542,13 +494,6 @@ void pending_launch::execute(stream&) {
   } else {
     of->give_back<false>(*of_op->box, lists, id);
   }
-}
-
-void pending_launch::completed(std::exception_ptr failure) noexcept {
-  if (failure)
-    of->context_.fail(state(), *of_op->box->op(), failure);
-  if (of_op->wants_completion)
-    of_op->on->submit(*this);
 }
 
 void pending_launch::run(worker& on) {
