@@ -9,8 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
+#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -84,12 +87,22 @@ private:
   rlim_t seconds_ = current();
 };
 
-/// Ends the process. Waits for no thread and runs no destructor.
+/// Writes, unless nobody reads what was written before. Not by `stderr`:
+/// another thread may hold its lock, in a write that waits for a reader.
+void tell_if_read(std::string_view text) noexcept {
+  pollfd out{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&out, 1, 0) == 1)
+    std::ignore = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+/// Ends the process. Waits for no thread and no reader, and runs no destructor.
 [[noreturn]] void end_process() {
   if (::isatty(STDERR_FILENO) == 1)
-    std::fputs("\r\033[K", stderr); // clears a progress bar
-  std::fputs("troupe: stopped\n", stderr);
-  std::fflush(stdout); // the complete lines so far
+    tell_if_read("\r\033[K"); // clears a progress bar
+  tell_if_read("troupe: stopped\n");
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  if (::poll(&out, 1, 0) == 1 && ::ftrylockfile(stdout) == 0)
+    std::fflush(stdout); // the complete lines so far
   std::_Exit(1);
 }
 
