@@ -15,6 +15,7 @@ export class head_line {
     this.banner = banner;
     this.announce = announce;
     this.fields = {};
+    this._warning = '';
     for (const name of FIELDS) {
       this.fields[name] = make('dd', {}, NONE);
       list.append(make('div', {}, make('dt', {}, name), this.fields[name]));
