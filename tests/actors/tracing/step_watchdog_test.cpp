@@ -5,10 +5,12 @@
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/tracing/step_watchdog.hpp>
+#include <troupe/base/cores.hpp>
 
 #include <actors/remote/process_group.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
+#include <support/skip_case.hpp>
 
 #include <troupe/actors/configure.hpp>
 
@@ -109,6 +111,8 @@ step_watchdog watch(const executor& exe, told_texts& told,
 } // namespace
 
 TEST_CASE("a slow op is named, and when its step has ended") {
+  if (usable_cores() < 2)
+    return skip_case("needs two cores");
   const auto net = make_mlp();
   gate at;
   auto options = options_for(net);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/cores.hpp>
 #include <troupe/training/data_parallel/parallel_apply.hpp>
 
 #include <support/caught.hpp>
+#include <support/skip_case.hpp>
 #include <training/actors/asking.hpp>
 
 #include <atomic>
@@ -39,6 +41,8 @@ TEST_CASE_FIXTURE(host_application, "results are in the order of replicas") {
 
 TEST_CASE_FIXTURE(host_application, "replicas run at the same time, each on a "
                                     "thread of the actor system") {
+  if (usable_cores() < 2)
+    return skip_case("needs two cores");
   std::latch both{2};
   const auto here = std::this_thread::get_id();
   std::atomic<int> elsewhere{0};
@@ -54,6 +58,8 @@ TEST_CASE_FIXTURE(
   host_application,
   "all replicas are waited for, and the first error by index names "
   "replica and device, and keeps its cause") {
+  if (usable_cores() < 2)
+    return skip_case("needs two cores");
   std::atomic<int> ended{0};
   std::latch second_failed{1};
   const std::vector<task> tasks{
