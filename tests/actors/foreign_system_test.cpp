@@ -82,7 +82,7 @@ caf::behavior doubling(caf::event_based_actor*) {
 }
 
 /// Asks `to` and returns whether the answer is right.
-bool answers(caf::scoped_actor& self, const caf::actor& to, int x) {
+bool answers_with(caf::scoped_actor& self, const caf::actor& to, int x) {
   bool right = false;
   self->request(to, patience, x)
     .receive([&](int y) { right = y == 2 * x; }, [](const caf::error&) {});
@@ -141,7 +141,7 @@ TEST_CASE("an application's actor answers while steps run") {
     for (int s = 0; s < 10; ++s) {
       const auto id = exe.submit(net.batch(static_cast<std::uint64_t>(s), 6));
       for (int i = 0; i < 5; ++i)
-        right += answers(self, peer, s * 100 + i);
+        right += answers_with(self, peer, s * 100 + i);
       exe.wait(id);
     }
     CHECK(right == 50);
@@ -191,7 +191,7 @@ TEST_CASE("an actor's message handler may run steps") {
     });
     caf::scoped_actor self{*app.system};
     for (int round = 0; round < 3; ++round) {
-      CHECK(answers(self, trainer, round));
+      CHECK(answers_with(self, trainer, round));
       CHECK(got == losses);
     }
   });
@@ -216,7 +216,7 @@ TEST_CASE("message handlers may run steps on all workers at once") {
     for (auto& t : trainers)
       self->send(t, 1);
     for (auto& t : trainers)
-      CHECK(answers(self, t, 2));
+      CHECK(answers_with(self, t, 2));
     for (auto& g : got)
       CHECK(g == losses);
   });
@@ -237,8 +237,8 @@ TEST_CASE("a handler that runs steps does not starve other actors") {
     while (!begun)
       std::this_thread::yield();
     for (int i = 0; i < 20; ++i)
-      CHECK(answers(self, peer, i));
-    CHECK(answers(self, trainer, 3));
+      CHECK(answers_with(self, peer, i));
+    CHECK(answers_with(self, trainer, 3));
   });
 }
 
@@ -284,7 +284,7 @@ TEST_CASE("an error in a handler's step reaches the handler") {
       }
     });
     caf::scoped_actor self{*app.system};
-    CHECK(answers(self, trainer, 1));
+    CHECK(answers_with(self, trainer, 1));
     CHECK(code == errc::out_of_range);
   });
 }
@@ -310,7 +310,7 @@ TEST_CASE("CAF's actor features work under Troupe's scheduler policy") {
         }};
       });
     for (int i = 0; i < 300; ++i)
-      REQUIRE(answers(self, asking, i));
+      REQUIRE(answers_with(self, asking, i));
     // An actor that sends itself a delayed message before it answers.
     auto late =
       app.system->spawn([](caf::event_based_actor* me) -> caf::behavior {
@@ -326,11 +326,11 @@ TEST_CASE("CAF's actor features work under Troupe's scheduler policy") {
                   *promise = {}; // would keep the actor alive
                 }};
       });
-    CHECK(answers(self, late, 4));
+    CHECK(answers_with(self, late, 4));
     auto detached = app.system->spawn<caf::detached>(doubling);
-    CHECK(answers(self, detached, 5));
+    CHECK(answers_with(self, detached, 5));
     auto hidden = app.system->spawn<caf::hidden>(doubling);
-    CHECK(answers(self, hidden, 6));
+    CHECK(answers_with(self, hidden, 6));
   }
 }
 

@@ -64,6 +64,13 @@ public:
     else
       record_of_other(e);
   }
+  /// The ring of `worker`; null if there are no rings yet, or for `no_worker`.
+  /// Only that worker's thread writes to it. It may finish what it records when
+  /// the level becomes off.
+  event_ring* ring_of(std::uint16_t worker) const noexcept {
+    const auto made = rings();
+    return worker + std::size_t{1} < made.size() ? made[worker].get() : nullptr;
+  }
   /// Records an event with the current time in the calling thread's ring.
   void record(event_kind kind, handle_id from, step_id step,
               std::uint64_t amount = 0, handle_id to = no_handle) noexcept;

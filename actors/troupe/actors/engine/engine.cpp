@@ -402,7 +402,7 @@ void engine::run(op_mailbox& op, worker& on) {
   if (helpers_)
     helpers_->works_on(on.index(), id, step);
   o.look_at_clock();
-  record_begin(op, step, o);
+  record_begin(op, id, step, o);
   run_with(op, o);
 }
 
@@ -425,7 +425,7 @@ engine::run_to_end(op_mailbox& op, step_state& step, Observer& o) {
   execute(*op.task, step, op, never_pending);
   if constexpr (Observer::looks) {
     o.look_at_clock();
-    record_end(op, id, o);
+    record_end(op, handle_of(op), id, o);
   }
   if (op_lists::is_short(lists)) [[likely]]
     end(op, op_lists::read_short(lists), id, o);

@@ -5,6 +5,7 @@
 #include <troupe/actors/engine/op_lists.hpp>
 #include <troupe/actors/engine/pending_launch.hpp>
 #include <troupe/actors/engine/port.hpp>
+#include <troupe/actors/engine/recorded_results.hpp>
 #include <troupe/actors/engine/step_state.hpp>
 #include <troupe/actors/wait_chain.hpp>
 #include <troupe/graph/wiring/wiring_plan.hpp>
@@ -194,15 +195,16 @@ private:
   void run_noted(op_mailbox& op, worker& on);
   void run_on(op_mailbox& op, worker& on);
   void run_observed(op_mailbox& op, worker& on);
-  void record_begin(const op_mailbox& op, step_id step, observed& o);
+  void record_begin(const op_mailbox& op, handle_id id, step_id step,
+                    observed& o);
   std::uint64_t bytes_to_merge(const op_mailbox& op, step_id step) const;
-  void record_end(const op_mailbox& op, step_id step, const observed& o);
+  void record_end(const op_mailbox& op, handle_id id, step_id step,
+                  const observed& o);
   /// For an op whose launch was pending. Any thread.
   void record_late_results(const op_mailbox& op, step_id step);
   template <class Record>
   void record_results(const op_mailbox& op, step_id step, Record record) const;
-  template <class Use>
-  void for_each_in_place(const op_mailbox& op, step_id step, Use use) const;
+  std::size_t bytes_at(std::uint32_t temporary, step_id step) const noexcept;
   void record_taken(const op_mailbox& op, step_id step,
                     const observed& o) const;
   void record_arrival(const op_mailbox& at, handle_id from, step_id step,
@@ -341,6 +343,7 @@ private:
   std::vector<handle_id> variable_handles_; // by mailbox; `no_handle`: an end
   std::vector<target> target_of_; // by handle; a port if in another process
   // For the recorder only.
+  recorded_results results_;
   std::vector<handle_id> variable_of_;      // by temporary: its first version
   std::vector<std::uint32_t> temporary_of_; // by storage, as in `parts`
   std::unique_ptr<std::uint16_t[]>

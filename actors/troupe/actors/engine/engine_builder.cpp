@@ -50,7 +50,24 @@ void engine_builder::prepare_recording() {
     }
   engine_.ready_on_ =
     std::make_unique<std::uint16_t[]>(engine_.op_handles_.size());
+  for (auto id : engine_.op_handles_)
+    engine_.results_.add(results_of(graph_.op(id)));
   engine_.temporary_of_ = std::move(parts_.temporary_of);
+}
+
+recorded_results::op
+engine_builder::results_of(const graph::op_handle& o) const {
+  recorded_results::op found;
+  found.is_collective = o.collective_index >= 0;
+  for (auto output : o.outputs) {
+    const auto& v = graph_.var(output);
+    if (v.persistable || !engine_.has(output))
+      continue;
+    const auto temporary = parts_.temporary_of[v.storage];
+    const auto is_first = engine_.variable_of_[temporary] == output;
+    (is_first ? found.allocated : found.in_place).push_back(temporary);
+  }
+  return found;
 }
 
 // -- mailboxes ----------------------------------------------------------------

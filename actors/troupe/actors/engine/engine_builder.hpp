@@ -25,6 +25,7 @@ private:
 
   void add_streams();
   void prepare_recording();
+  recorded_results::op results_of(const graph::op_handle& o) const;
   void order_mailboxes();
   void number_ops(const std::vector<std::vector<handle_id>>& by_stream);
   void number_variables(const std::vector<std::vector<handle_id>>& by_stream);

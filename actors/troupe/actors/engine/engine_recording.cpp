@@ -9,10 +9,6 @@ namespace troupe::actors {
 
 namespace {
 
-bool is_collective(const graph::op_handle& op) {
-  return op.collective_index >= 0;
-}
-
 std::size_t bytes_of(const variable& value) {
   if (value.is_tensor())
     return value.as_tensor() ? value.as_tensor().bytes() : 0;
@@ -23,18 +19,21 @@ std::size_t bytes_of(const variable& value) {
 
 } // namespace
 
-void engine::record_begin(const op_mailbox& op, step_id step, observed& o) {
-  const auto id = handle_of(op);
-  if (trace_.wants(trace_level::ops))
-    for_each_in_place(op, step, [&](std::uint32_t, std::size_t bytes) {
-      o.held_in_place += bytes;
-    });
-  if (const auto made_ready_on = ready_on_[ops_.index_of(op)];
-      made_ready_on != o.worker())
+void engine::record_begin(const op_mailbox& op, handle_id id, step_id step,
+                          observed& o) {
+  const auto index = ops_.index_of(op);
+  for (auto temporary : results_.in_place(index))
+    o.held_in_place += bytes_at(temporary, step);
+  if (const auto made_ready_on = ready_on_[index]; made_ready_on != o.worker())
     o.record(event_kind::hand_over, id, step, made_ready_on);
   o.record(event_kind::run_begin, id, step);
-  if (is_collective(context_.graph->op(id)))
+  if (results_.is_collective(index))
     o.record(event_kind::merge_begin, id, step, bytes_to_merge(op, step));
+}
+
+inline std::size_t engine::bytes_at(std::uint32_t temporary,
+                                    step_id step) const noexcept {
+  return bytes_of(places_.at(temporary, slot_of(step)));
 }
 
 /// Bytes of the temporaries that a collective merges, if they are recorded.
@@ -49,22 +48,6 @@ std::uint64_t engine::bytes_to_merge(const op_mailbox& op, step_id step) const {
   return bytes;
 }
 
-/// Calls `use(temporary, bytes)` for each temporary that an op writes in place
-/// of an earlier version.
-template <class Use>
-void engine::for_each_in_place(const op_mailbox& op, step_id step,
-                               Use use) const {
-  const auto& g = *context_.graph;
-  for (auto output : g.op(handle_of(op)).outputs) {
-    const auto& v = g.var(output);
-    if (v.persistable || !has(output))
-      continue;
-    const auto temporary = temporary_of_[v.storage];
-    if (output != variable_of_[temporary])
-      use(temporary, bytes_of(places_.at(temporary, slot_of(step))));
-  }
-}
-
 /// An op can take the memory of its only output for itself, as sums of
 /// accumulated gradients do.
 void engine::record_taken(const op_mailbox& op, step_id step,
@@ -73,10 +56,10 @@ void engine::record_taken(const op_mailbox& op, step_id step,
     return;
   std::uint64_t left = 0;
   auto taken = no_handle;
-  for_each_in_place(op, step, [&](std::uint32_t temporary, std::size_t bytes) {
-    left += bytes;
+  for (auto temporary : results_.in_place(ops_.index_of(op))) {
+    left += bytes_at(temporary, step);
     taken = variable_of_[temporary];
-  });
+  }
   if (left == 0)
     o.record(event_kind::deallocation, handle_of(op), step, o.held_in_place,
              taken);
@@ -85,25 +68,16 @@ void engine::record_taken(const op_mailbox& op, step_id step,
 template <class Record>
 void engine::record_results(const op_mailbox& op, step_id step,
                             Record record) const {
-  const auto& g = *context_.graph;
-  const auto& handle = g.op(handle_of(op));
-  if (is_collective(handle))
+  const auto index = ops_.index_of(op);
+  if (results_.is_collective(index))
     record(event_kind::merge_end, 0, no_handle);
-  for (auto output : handle.outputs) {
-    const auto& v = g.var(output);
-    if (v.persistable || !has(output))
-      continue;
-    const auto temporary = temporary_of_[v.storage];
-    if (output != variable_of_[temporary])
-      continue; // takes the place of an earlier version
-    const auto bytes = bytes_of(places_.at(temporary, slot_of(step)));
-    if (bytes > 0)
-      record(event_kind::allocation, bytes, output);
-  }
+  for (auto temporary : results_.allocated(index))
+    if (const auto bytes = bytes_at(temporary, step); bytes > 0)
+      record(event_kind::allocation, bytes, variable_of_[temporary]);
 }
 
-void engine::record_end(const op_mailbox& op, step_id step, const observed& o) {
-  const auto id = handle_of(op);
+void engine::record_end(const op_mailbox& op, handle_id id, step_id step,
+                        const observed& o) {
   record_results(op, step,
                  [&](event_kind kind, std::uint64_t amount, handle_id to) {
                    o.record(kind, id, step, amount, to);
@@ -131,12 +105,12 @@ void engine::record_freed(handle_id op, std::uint32_t temporary, step_id step,
 
 void engine::record_arrival(const op_mailbox& at, handle_id from, step_id step,
                             const observed& o) {
-  const auto& g = *context_.graph;
-  if (from == no_handle || g.is_op(from))
+  if (!results_.is_collective(ops_.index_of(at)))
     return;
-  const auto id = handle_of(at);
-  if (is_collective(g.op(id)))
-    o.record(event_kind::arrival, id, step, g.var(from).device, from);
+  const auto& g = *context_.graph;
+  if (from != no_handle && !g.is_op(from))
+    o.record(event_kind::arrival, handle_of(at), step, g.var(from).device,
+             from);
 }
 
 } // namespace troupe::actors

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <new>
 
@@ -151,6 +152,8 @@ public:
   mailbox_array(std::size_t count, std::uint32_t counters)
     : units_each_(
       (sizeof(Mailbox) + counters * sizeof(mailbox_counter) + unit - 1) / unit),
+      index_per_unit_(std::numeric_limits<std::uint64_t>::max() / units_each_
+                      + 1),
       memory_(static_cast<std::byte*>(::operator new (
         (count + ahead) * units_each_ * unit, std::align_val_t{cache_line}))) {
     for (std::size_t i = 0; i < count + ahead; ++i) {
@@ -164,13 +167,17 @@ public:
   std::uint32_t number_of(std::size_t index) const noexcept {
     return static_cast<std::uint32_t>(index * units_each_);
   }
+  /// `number / units_each_`, by a multiplication, because each recorded message
+  /// needs two of them: exact for all numbers of 32 bits (Lemire, Kaser, Kurz:
+  /// "Faster remainder by direct computation", 2019, section 3).
   std::size_t index_of(std::uint32_t number) const noexcept {
-    return number / units_each_;
+    __extension__ using wide = unsigned __int128;
+    return static_cast<std::size_t>(wide{index_per_unit_} * number >> 64);
   }
   std::size_t index_of(const Mailbox& m) const noexcept {
-    return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&m)
-                                    - memory_.get())
-           / (units_each_ * unit);
+    const auto bytes = static_cast<std::size_t>(
+      reinterpret_cast<const std::byte*>(&m) - memory_.get());
+    return index_of(static_cast<std::uint32_t>(bytes / unit));
   }
   Mailbox& at(std::uint32_t number) const noexcept {
     return *std::launder(
@@ -206,7 +213,10 @@ private:
   /// Prefetch distance of `upcoming`: data is fetched while this many ops run.
   static constexpr std::size_t ahead = 4;
 
+  static_assert(sizeof(Mailbox) > unit); // `index_per_unit_` is below 2^64
+
   std::size_t units_each_ = 1;
+  std::uint64_t index_per_unit_ = 0; // 2^64 / units_each_, rounded up
   // mailboxes need no destructor
   std::unique_ptr<std::byte, free_memory> memory_;
 };

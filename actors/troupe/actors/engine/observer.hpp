@@ -23,7 +23,8 @@ public:
   observed(recorder& trace, disturbance* disturbs,
            std::uint16_t worker) noexcept
     : trace_(trace), level_(trace.level()), disturbs_(disturbs),
-      worker_(worker) {}
+      worker_(worker),
+      ring_(level_ == trace_level::off ? nullptr : trace.ring_of(worker)) {}
 
   disturbance* disturbs() const noexcept { return disturbs_; }
   /// True if messages are sent in random order.
@@ -38,14 +39,14 @@ public:
               std::uint64_t amount = 0,
               handle_id to = no_handle) const noexcept {
     if (level_ >= trace_level::ops)
-      trace_.record(kind, worker_, op, to, step, amount, time_);
+      write(kind, op, step, amount, to);
   }
   /// False if the message is withheld.
   bool sends(handle_id from, handle_id to, step_id step) const noexcept {
     if (disturbs_ && disturbs_->withholds({from, to, step}))
       return false;
     if (level_ >= trace_level::messages)
-      trace_.record(event_kind::message, worker_, from, to, step, 0, time_);
+      write(event_kind::message, from, step, 0, to);
     return true;
   }
   std::uint16_t worker() const noexcept { return worker_; }
@@ -54,10 +55,20 @@ public:
   std::uint64_t held_in_place = 0;
 
 private:
+  void write(event_kind kind, handle_id from, step_id step,
+             std::uint64_t amount, handle_id to) const noexcept {
+    if (ring_) [[likely]]
+      ring_->write({time_, amount, from, to, static_cast<std::uint32_t>(step),
+                    worker_, kind});
+    else // another thread than a worker
+      trace_.record(kind, worker_, from, to, step, amount, time_);
+  }
+
   recorder& trace_;
   trace_level level_;
   disturbance* disturbs_;
   std::uint16_t worker_;
+  event_ring* ring_; ///< of the worker, so that an event need not look it up
   std::uint64_t time_ = 0;
 };
 
