@@ -28,23 +28,33 @@ TEST_SUITE("dashboard.board") {
 
 namespace {
 
-/// A board, and a program that shows its secret.
+/// The cookie in an answer to a link, as a header.
+std::string cookie_in(const raw_answer& answer) {
+  const auto begin = answer.head.find("troupe_");
+  REQUIRE(begin != std::string::npos);
+  const auto end = answer.head.find(';', begin);
+  return "Cookie: " + answer.head.substr(begin, end - begin) + "\r\n";
+}
+
+/// A board, a program that shows its secret to look, and one that has opened
+/// the link with controls.
 class asked_board {
 public:
   asked_board() : board_({.token_file = folder_ / "token"}) {
-    const auto& link = board_.view_link();
+    const auto& link = board_.control_link();
     const auto colon = link.rfind(':');
     port_ = static_cast<std::uint16_t>(std::stoul(link.substr(colon + 1)));
     secret_ = read_bytes(folder_ / "token");
     while (!secret_.empty() && secret_.back() == '\n')
       secret_.pop_back();
+    control_ = cookie_in(ask("GET " + link.substr(link.find("/?")), "", ""));
   }
 
   board& operator*() noexcept { return board_; }
   board* operator->() noexcept { return &board_; }
 
   raw_answer get(const std::string& path) const {
-    return ask("GET " + path, "");
+    return ask("GET " + path, bearer(), "");
   }
   json get_json(const std::string& path) const {
     const auto answer = get(path);
@@ -52,7 +62,10 @@ public:
     return json::parse(answer.body);
   }
   raw_answer obey(const std::string& body) const {
-    return ask("POST /api/v1/control", body);
+    return ask("POST /api/v1/control", control_, body);
+  }
+  raw_answer obey_with_secret(const std::string& body) const {
+    return ask("POST /api/v1/control", bearer(), body);
   }
   /// Asks for the state until it is as wanted, and returns it.
   json wait_for(const std::function<bool(const json&)>& is_wanted) const {
@@ -65,11 +78,16 @@ public:
   }
 
 private:
-  raw_answer ask(const std::string& what, const std::string& body) const {
+  std::string bearer() const {
+    return "Authorization: Bearer " + secret_ + "\r\n";
+  }
+  /// @param access a header
+  raw_answer ask(const std::string& what, const std::string& access,
+                 const std::string& body) const {
     raw_client client{port_};
     client.send(what + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port_)
-                + "\r\nAuthorization: Bearer " + secret_
-                + "\r\nContent-Type: application/json\r\nContent-Length: "
+                + "\r\n" + access
+                + "Content-Type: application/json\r\nContent-Length: "
                 + std::to_string(body.size()) + "\r\n\r\n" + body);
     return client.receive_answer();
   }
@@ -77,7 +95,7 @@ private:
   temporary_folder folder_;
   board board_;
   std::uint16_t port_ = 0;
-  std::string secret_;
+  std::string secret_, control_;
 };
 
 /// Checks that an answer's objects have the properties of their schema, and no
@@ -150,7 +168,7 @@ TEST_CASE("a run is shown while it runs, and stays when it has ended") {
     const auto run = b.get_json("/api/v1/run");
     CHECK(run["command"] == "a test");
     CHECK(run["recorded"] == false);
-    CHECK(run["may_control"] == true);
+    CHECK(run["may_control"] == false); // with the secret of the file
     CHECK(b.get_json("/api/v1/graph")["handles"].size() == exe.graph().size());
     // A question counts as a look: from then on, messages are recorded.
     b.wait_for([&](const json& s) { return s["level"] == "messages"; });
@@ -269,6 +287,8 @@ TEST_CASE("a run is paused, goes on a step, and is slowed down") {
   o.parameters = net.parameters();
   executor exe(net.main, o);
   const auto shown = b->show(exe, "a test");
+  CHECK(b.obey_with_secret(R"({"command":"pause"})").status == 403);
+  CHECK_FALSE(exe.pace().is_paused());
   CHECK(json::parse(b.obey(R"({"command":"pause"})").body)["state"]
         == "paused");
   CHECK(exe.pace().is_paused());

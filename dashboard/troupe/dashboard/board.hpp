@@ -17,9 +17,9 @@ struct board_options {
   /// A host and a port: "127.0.0.1:8080", "[::1]:0", ":8080", "8080". Port 0:
   /// the system chooses one.
   std::string address = "127.0.0.1:0";
-  /// A file with a secret for scripts, and from which sessions are derived:
-  /// pages stay logged in when the process is started again. Made if it is
-  /// missing. Empty: none.
+  /// A file with a secret for scripts that look, and from which sessions are
+  /// derived: pages may still look when the process is started again. Made if
+  /// it is missing. Empty: none.
   std::filesystem::path token_file = {};
   /// PEM files for TLS. Needed for addresses off loopback.
   std::filesystem::path certificate = {};
@@ -75,7 +75,8 @@ public:
 
   /// Opens the page, once: whoever follows it first may look.
   const std::string& view_link() const noexcept;
-  /// The same for someone who may also pause the run and slow it down.
+  /// The same for someone, or a script, who may also pause the run and slow it
+  /// down.
   const std::string& control_link() const noexcept;
 
 private:

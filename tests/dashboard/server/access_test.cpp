@@ -70,6 +70,10 @@ TEST_CASE("a cookie proves the right for which it was given") {
         == right::control);
   CHECK(access.right_of_cookie("") == right::none);
   CHECK(access.right_of_cookie(view.substr(1)) == right::none);
+  const auto control = access.cookie_of(right::control);
+  CHECK(access.right_of_cookie(std::string(control.size(), '0'))
+        == right::none);
+  CHECK(access.right_of_cookie(control.substr(view.size())) == right::none);
   CHECK(access.right_of_cookie(access.view_token()) == right::none);
 }
 
@@ -93,22 +97,23 @@ TEST_CASE("without a token file no secret of a program is right") {
         == right::none);
 }
 
-TEST_CASE("the secret of a token file proves every right") {
+TEST_CASE("the secret of a token file proves the right to view, and no more") {
   const test::temporary_folder folder;
   const web_access access{write_token_file(folder, good_secret + "\n")};
   CHECK(access.has_token_file());
-  CHECK(access.right_of_bearer(good_secret) == right::control);
+  CHECK(access.right_of_bearer(good_secret) == right::view);
   CHECK(access.right_of_bearer(good_secret + "0") == right::none);
   CHECK(access.right_of_bearer("") == right::none);
 }
 
-TEST_CASE("cookies of one token file hold for its next run, links do not") {
+TEST_CASE("cookies of one token file let look at its next run, links do not") {
   const test::temporary_folder folder;
   const auto path = write_token_file(folder, good_secret);
   web_access first{path}, second{path};
   CHECK(second.right_of_cookie(first.cookie_of(right::view)) == right::view);
-  CHECK(second.right_of_cookie(first.cookie_of(right::control))
-        == right::control);
+  CHECK(second.right_of_cookie(first.cookie_of(right::control)) == right::view);
+  // Otherwise it would follow from the file's secret.
+  CHECK(second.cookie_of(right::control) != first.cookie_of(right::control));
   CHECK(second.redeem(first.view_token()) == right::none);
   CHECK(second.right_of_cookie(good_secret) == right::none);
 }
@@ -121,8 +126,8 @@ TEST_CASE("a missing token file is made for its owner alone") {
   auto secret = test::read_bytes(path);
   REQUIRE(secret.size() == 33);
   secret.pop_back();
-  CHECK(made.right_of_bearer(secret) == right::control);
-  CHECK(web_access{path}.right_of_bearer(secret) == right::control);
+  CHECK(made.right_of_bearer(secret) == right::view);
+  CHECK(web_access{path}.right_of_bearer(secret) == right::view);
   CHECK(test::read_bytes(path) == secret + "\n");
 }
 

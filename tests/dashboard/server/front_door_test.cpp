@@ -157,7 +157,7 @@ TEST_CASE("with a session the handler is asked") {
   CHECK(at.judge(head).request.method == "GET");
 }
 
-TEST_CASE("a program shows the secret of the token file") {
+TEST_CASE("a program that shows the secret of the token file looks, and no more") {
   const test::temporary_folder folder;
   const auto path = (folder / "token").string();
   doorway at{web_access{path}};
@@ -166,7 +166,10 @@ TEST_CASE("a program shows the secret of the token file") {
   auto head = at.get("/metrics");
   head.authorization = secret;
   CHECK(at.judge(head).next == way::ask);
-  CHECK(at.judge(head).request.may_control);
+  CHECK_FALSE(at.judge(head).request.may_control);
+  auto command = at.post("");
+  command.authorization = secret;
+  CHECK(at.status(command) == 403);
   head.authorization = "Bearer wrong";
   CHECK(at.status(head) == 401);
   auto live = at.live("");

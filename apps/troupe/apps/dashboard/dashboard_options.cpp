@@ -15,8 +15,8 @@ void add_dashboard_access(CLI::App& command, dashboard_options& options,
   auto* token =
     command
       .add_option("--dashboard-token", options.token_file,
-                  "file with a secret for scripts and Prometheus; made if it "
-                  "is missing")
+                  "file with a secret with which scripts and Prometheus may "
+                  "look; made if it is missing")
       ->check(not_empty());
   auto* certificate =
     command

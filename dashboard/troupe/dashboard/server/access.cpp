@@ -144,7 +144,8 @@ web_access::web_access(const std::string& token_file)
     view_token_(make_secret()), control_token_(make_secret()) {
   const auto key = file_secret_.empty() ? make_secret() : file_secret_;
   view_cookie_ = derive(key, "troupe dashboard: view");
-  control_cookie_ = derive(key, "troupe dashboard: control");
+  // Whoever knows the secret of the file must not be able to derive it.
+  control_cookie_ = view_cookie_ + make_secret();
 }
 
 right web_access::redeem(std::string_view token) {
@@ -165,14 +166,16 @@ const std::string& web_access::cookie_of(right which) const noexcept {
 }
 
 right web_access::right_of_cookie(std::string_view value) const noexcept {
-  const auto views = equal_in_constant_time(value, view_cookie_);
   const auto controls = equal_in_constant_time(value, control_cookie_);
+  if (value.size() == control_cookie_.size())
+    value = value.substr(0, view_cookie_.size());
+  const auto views = equal_in_constant_time(value, view_cookie_);
   return controls ? right::control : views ? right::view : right::none;
 }
 
 right web_access::right_of_bearer(std::string_view secret) const noexcept {
   return has_token_file() && equal_in_constant_time(secret, file_secret_)
-           ? right::control
+           ? right::view
            : right::none;
 }
 

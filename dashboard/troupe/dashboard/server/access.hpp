@@ -18,7 +18,8 @@ enum class right : std::uint8_t {
 
 /// Who may look at a run, and who may control it. Two links lead in, one to
 /// view and one to control, each once: its first user gets a cookie instead.
-/// Programs show the secret of a file.
+/// Programs that look show the secret of a file; those that control open the
+/// link, as browsers do. The secret of the file leads to no right to control.
 ///
 /// Secrets have 128 bits from the system's generator, and are compared in
 /// constant time: how long a refusal takes tells nothing about them.
@@ -28,8 +29,9 @@ class web_access {
 public:
   /// Without a file: new links and new cookies, known to this object alone.
   web_access();
-  /// New links. The cookies are derived from the secret of the file, so a
-  /// browser stays logged in to a run that starts again on the same port.
+  /// New links. The cookie to view is derived from the secret of the file, so a
+  /// browser may still look at a run that starts again on the same port. It may
+  /// control the run only if it opens the new link.
   ///
   /// The file has one line of 32 to 256 letters, digits and `-._~+/=`. It is
   /// made with a new secret if it is missing, for its owner alone. Throws
@@ -51,10 +53,11 @@ public:
   right redeem(std::string_view token);
   /// The value of the cookie that proves a right.
   const std::string& cookie_of(right which) const noexcept;
-  /// What a cookie of that value proves.
+  /// What a cookie of that value proves. A cookie to control is the one to view
+  /// with a secret of this object behind it: after the run has started again, it
+  /// proves the right to view.
   right right_of_cookie(std::string_view value) const noexcept;
-  /// What a program that shows this secret may do: everything, if it is the
-  /// file's.
+  /// What a program that shows this secret may do: look, if it is the file's.
   right right_of_bearer(std::string_view secret) const noexcept;
 
 private:

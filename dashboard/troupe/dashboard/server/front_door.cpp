@@ -72,7 +72,7 @@ verdict too_many_failures() {
 std::optional<verdict> refuse_control(const request_head& head, right has) {
   if (has != right::control)
     return plain_answer(403, "this session may view the run, not control it: "
-                             "open the link to control it");
+                             "open the link with controls");
   if (!is_json(head.content_type))
     return plain_answer(415, "a command is application/json");
   return std::nullopt;
