@@ -8,13 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <set>
 #include <string>
 
 using namespace troupe;
 using namespace troupe::dashboard;
-using namespace std::chrono_literals;
 
 TEST_SUITE("dashboard.access") {
 
@@ -167,14 +165,5 @@ TEST_CASE("texts are equal in constant time if they are equal") {
   CHECK(equal_in_constant_time("abc", "abc"));
   CHECK_FALSE(equal_in_constant_time("abc", "abd"));
   CHECK_FALSE(equal_in_constant_time("abc", "ab"));
-}
-
-TEST_CASE("some failures per second are allowed, and again in the next") {
-  failure_limit limit{3};
-  const failure_limit::time_point start{1h};
-  for (int i = 0; i < 3; ++i)
-    CHECK(limit.allows(start + i * 1ms));
-  CHECK_FALSE(limit.allows(start + 999ms));
-  CHECK(limit.allows(start + 1000ms));
 }
 } // TEST_SUITE("dashboard.access")

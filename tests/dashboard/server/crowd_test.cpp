@@ -36,8 +36,36 @@ TEST_CASE("two hundred slow clients keep nobody from being served") {
   CHECK(open_files() == files);
 }
 
+TEST_CASE("those who come too fast wait, and are served in their turn") {
+  const auto files = open_files();
+  {
+    const served_run run{
+      {.connections_at_once = 1, .patience = client_patience}};
+    std::vector<std::unique_ptr<raw_client>> crowd;
+    for (int i = 0; i < 100; ++i)
+      crowd.push_back(std::make_unique<raw_client>(run.port()));
+    CHECK(run.get("/one", run.view_cookie()).status == 200);
+  }
+  CHECK(open_files() == files);
+}
+
+TEST_CASE("the server takes no connection that comes too fast") {
+  const served_run run{{.connections_at_once = 2,
+                        .connections_per_second = 1e-9,
+                        .patience = client_patience}};
+  const auto files = open_files();
+  raw_client first{run.port()}, second{run.port()}, third{run.port()};
+  const auto request = run.request("GET /one", run.view_cookie());
+  for (int i = 0; i < 10; ++i)
+    for (auto* client : {&first, &second}) {
+      client->send(request);
+      CHECK(client->receive_answer().status == 200);
+    }
+  CHECK(open_files() == files + 3 + 2); // of three clients and two connections
+}
+
 TEST_CASE("ten thousand connections in turn leave nothing behind") {
-  const served_run run;
+  const served_run run{{.connections_at_once = 10'001}};
   const auto files = open_files();
   const auto request = run.request("GET /one", run.view_cookie());
   for (int i = 0; i < 10'000; ++i) {

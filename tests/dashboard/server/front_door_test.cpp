@@ -18,7 +18,7 @@ namespace {
 
 using way = verdict::way;
 
-const failure_limit::time_point start{1h};
+const rate_limit::time_point start{1h};
 
 std::string header_of(const verdict& made, std::string_view name) {
   for (const auto& [header, value] : made.headers)
@@ -157,7 +157,8 @@ TEST_CASE("with a session the handler is asked") {
   CHECK(at.judge(head).request.method == "GET");
 }
 
-TEST_CASE("a program that shows the secret of the token file looks, and no more") {
+TEST_CASE(
+  "a program that shows the secret of the token file looks, and no more") {
   const test::temporary_folder folder;
   const auto path = (folder / "token").string();
   doorway at{web_access{path}};

@@ -179,12 +179,4 @@ right web_access::right_of_bearer(std::string_view secret) const noexcept {
            : right::none;
 }
 
-bool failure_limit::allows(time_point now) {
-  if (now - begin_ >= std::chrono::seconds{1} || failures_ == 0) {
-    begin_ = now;
-    failures_ = 0;
-  }
-  return ++failures_ <= per_second_;
-}
-
 } // namespace troupe::dashboard

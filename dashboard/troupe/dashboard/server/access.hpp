@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -54,8 +52,8 @@ public:
   /// The value of the cookie that proves a right.
   const std::string& cookie_of(right which) const noexcept;
   /// What a cookie of that value proves. A cookie to control is the one to view
-  /// with a secret of this object behind it: after the run has started again, it
-  /// proves the right to view.
+  /// with a secret of this object behind it: after the run has started again,
+  /// it proves the right to view.
   right right_of_cookie(std::string_view value) const noexcept;
   /// What a program that shows this secret may do: look, if it is the file's.
   right right_of_bearer(std::string_view secret) const noexcept;
@@ -70,25 +68,5 @@ private:
 /// lengths alone.
 bool equal_in_constant_time(std::string_view one,
                             std::string_view other) noexcept;
-
-/// Allows some failures per second, by all clients together. The secrets are
-/// too long to be guessed in any case: this keeps those who try from being a
-/// load.
-///
-/// Thread rule: one thread at a time.
-class failure_limit {
-public:
-  using time_point = std::chrono::steady_clock::time_point;
-
-  explicit failure_limit(std::size_t per_second) : per_second_(per_second) {}
-
-  /// Counts a failure. False if this second has had too many.
-  bool allows(time_point now);
-
-private:
-  std::size_t per_second_;
-  std::size_t failures_ = 0;
-  time_point begin_{}; ///< of the second
-};
 
 } // namespace troupe::dashboard

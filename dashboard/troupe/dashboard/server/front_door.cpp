@@ -9,7 +9,9 @@ namespace troupe::dashboard {
 
 namespace {
 
-constexpr std::size_t failures_per_second = 10;
+/// Wrong secrets that are answered at once, and then per second. They are too
+/// long to be guessed: this keeps those who try from being a load.
+constexpr double failures_allowed = 10;
 
 constexpr std::string_view health_path = "/healthz";
 constexpr std::string_view control_path = "/api/v1/control";
@@ -105,10 +107,10 @@ front_door::front_door(web_access access, own_hosts hosts)
   : access_(std::move(access)), hosts_(std::move(hosts)),
     // Browsers keep the cookies of all ports of a host together.
     cookie_name_("troupe_" + std::to_string(hosts_.port())),
-    failures_(failures_per_second) {}
+    failures_(failures_allowed, failures_allowed) {}
 
 verdict front_door::judge(const request_head& head,
-                          failure_limit::time_point now) {
+                          rate_limit::time_point now) {
   if (auto refusal = refuse_stranger(head))
     return *std::move(refusal);
   auto target = parse_target(head.target);
@@ -152,7 +154,7 @@ front_door::refuse_stranger(const request_head& head) const {
 }
 
 verdict front_door::let_in(const std::string& token,
-                           failure_limit::time_point now) {
+                           rate_limit::time_point now) {
   const auto gets = access_.redeem(token);
   if (gets == right::none)
     return failures_.allows(now)
@@ -180,7 +182,7 @@ right front_door::right_of(const request_head& head) const {
 /// that strangers cannot lock out others.
 verdict front_door::refuse_unknown(const request_head& head,
                                    const std::string& path,
-                                   failure_limit::time_point now) {
+                                   rate_limit::time_point now) {
   const auto shows_secret =
     cookie_in(head.cookie, cookie_name_) || bearer_in(head.authorization);
   if (shows_secret && !failures_.allows(now))

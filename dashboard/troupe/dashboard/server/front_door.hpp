@@ -3,6 +3,7 @@
 
 #include <troupe/dashboard/server/access.hpp>
 #include <troupe/dashboard/server/own_hosts.hpp>
+#include <troupe/dashboard/server/rate_limit.hpp>
 #include <troupe/dashboard/server/web_message.hpp>
 
 #include <cstddef>
@@ -50,7 +51,7 @@ class front_door {
 public:
   front_door(web_access access, own_hosts hosts);
 
-  verdict judge(const request_head& head, failure_limit::time_point now);
+  verdict judge(const request_head& head, rate_limit::time_point now);
 
   ///@{
   /// What to open in a browser, once: to view, and to control as well.
@@ -60,16 +61,16 @@ public:
 
 private:
   std::optional<verdict> refuse_stranger(const request_head& head) const;
-  verdict let_in(const std::string& token, failure_limit::time_point now);
+  verdict let_in(const std::string& token, rate_limit::time_point now);
   right right_of(const request_head& head) const;
   verdict refuse_unknown(const request_head& head, const std::string& path,
-                         failure_limit::time_point now);
+                         rate_limit::time_point now);
   std::string link(const std::string& token) const;
 
   web_access access_;
   own_hosts hosts_;
   std::string cookie_name_;
-  failure_limit failures_;
+  rate_limit failures_;
 };
 
 /// A plain answer of one line.

@@ -6,6 +6,7 @@
 #include <troupe/base/threads.hpp>
 #include <troupe/dashboard/server/certificate_names.hpp>
 #include <troupe/dashboard/server/make_connection.hpp>
+#include <troupe/dashboard/server/rate_limit.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/host_name.hpp>
@@ -34,6 +35,9 @@ using error_code = boost::system::error_code;
 
 /// After a connection could not be accepted, e.g. for want of descriptors.
 constexpr std::chrono::milliseconds pause_after_refusal{100};
+/// Of a crowd that waits, so many are taken at a time: each look costs a switch
+/// of threads.
+constexpr std::size_t connections_of_a_look = 10;
 constexpr std::chrono::milliseconds shortest_tick{10}, longest_tick{1000};
 
 std::string place_of(const web_server_options& options) {
@@ -126,7 +130,9 @@ tcp::acceptor listen_at(asio::io_context& io,
   require(failed, what);
   acceptor.bind(place, failed);
   require(failed, what);
-  acceptor.listen(asio::socket_base::max_listen_connections, failed);
+  acceptor.listen(options.connections_waiting, failed);
+  require(failed, what);
+  acceptor.non_blocking(true, failed);
   require(failed, what);
   return acceptor;
 }
@@ -162,15 +168,17 @@ class web_server::implementation {
 public:
   implementation(const web_server_options& options, web_access access,
                  web_handler handler)
-    : tls_(tls_of(options)), acceptor_(listen_at(io_, options)), timer_(io_),
-      port_(acceptor_.local_endpoint().port()) {
+    : tls_(tls_of(options)), acceptor_(listen_at(io_, options)),
+      arrivals_(static_cast<double>(options.connections_at_once),
+                options.connections_per_second),
+      pause_(io_), timer_(io_), port_(acceptor_.local_endpoint().port()) {
     front_door door{std::move(access),
                     hosts_of(acceptor_.local_endpoint(), options)};
     view_link_ = door.view_link();
     control_link_ = door.control_link();
     state_.reset(
       new server_state{options, std::move(door), std::move(handler)});
-    accept();
+    listen();
     thread_ = start_thread("troupe-web", [this] { run(); });
   }
   ~implementation() {
@@ -224,20 +232,35 @@ private:
       }
   }
 
-  void accept() {
-    acceptor_.async_accept([this](error_code failed, tcp::socket socket) {
-      if (failed)
-        return rest();
-      accept();
-      take(std::move(socket)); // last, because it can throw
-    });
+  void listen() {
+    acceptor_.async_wait(tcp::acceptor::wait_read,
+                         [this](error_code) { accept(); });
   }
 
-  /// Accepts again after a while. Where there is no descriptor left, the next
-  /// one would fail at once.
-  void rest() {
-    auto pause = std::make_shared<asio::steady_timer>(io_, pause_after_refusal);
-    pause->async_wait([this, pause](error_code) { accept(); });
+  /// Takes those that wait, at most as many as the rate allows.
+  void accept() {
+    while (arrivals_.allows(connection::clock::now())) {
+      error_code failed;
+      tcp::socket socket{io_};
+      acceptor_.accept(socket, failed);
+      if (failed == asio::error::would_block)
+        return listen();
+      if (failed) // such as for want of descriptors: the next one fails as well
+        return rest(pause_after_refusal);
+      try {
+        take(std::move(socket));
+      } catch (const std::exception&) {
+        // No memory for this one: it is gone, the others are not.
+      }
+    }
+    const auto many = static_cast<double>(
+      std::min(connections_of_a_look, state_->options.connections_at_once));
+    rest(arrivals_.time_until(many, connection::clock::now()));
+  }
+
+  void rest(connection::clock::duration time) {
+    pause_.expires_after(time);
+    pause_.async_wait([this](error_code) { accept(); });
   }
 
   void take(tcp::socket socket) {
@@ -285,7 +308,8 @@ private:
 
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
-  asio::steady_timer timer_;
+  rate_limit arrivals_;
+  asio::steady_timer pause_, timer_;
   bool is_ticking_ = false;
 
   std::uint16_t port_;

@@ -25,7 +25,16 @@ struct web_server_options {
   std::string certificate{};
   std::string key{};
   ///@}
-  std::size_t connections = 256;      ///< at a time. More are closed at once
+  std::size_t connections = 256; ///< at a time. More are closed at once
+  ///@{
+  /// New connections: so many at once, and then per second. Some more wait in
+  /// the system, first come, first served, for a second at most. The rest
+  /// is left to their systems, which try again after a second or more. Neither
+  /// costs the server anything.
+  std::size_t connections_at_once = 64;
+  double connections_per_second = 250;
+  int connections_waiting = 256;
+  ///@}
   std::size_t watchers = 64;          ///< at a time. More get status 503
   std::size_t head_bytes = 16 * 1024; ///< of a request
   std::size_t body_bytes = 4 * 1024;  ///< of a request
