@@ -18,7 +18,7 @@ from selenium.webdriver.common.keys import Keys
 from synthetic_run import DONE, SyntheticRun
 
 VIEWS = ["graph", "timeline", "why", "progress", "collectives", "actors"]
-MOST_BYTES = 128 * 1024
+MOST_BYTES = 144 * 1024
 
 # How many colours a canvas has; 1 is blank.
 COLORS = """
@@ -56,6 +56,26 @@ Promise.all(modules).then(([{slices, PENDING, PARCEL, NO_WORKER}, {flow_to}, {ti
   const chain = flow_to(store, store.slices.row(1)).map(slice => handles[slice[2]].type);
   done([chain, rows.rows[rows.of(0, NO_WORKER, PARCEL)].text]);
 });
+"""
+
+# Texts of the rows of a timeline of the page's slices: by worker, and by stream. The
+# page's own objects are not in reach: the server is asked for the same.
+ROWS = """
+const done = arguments[0];
+const read = path => fetch(path).then(answer => answer.json());
+Promise.all([import('/slices.js'), import('/timeline_rows.js'), read('/api/v1/graph'),
+             read('/api/v1/timeline'), read('/api/v1/run')]).then(
+  ([{slices}, {timeline_rows, worker_name}, graph, timeline, run]) => {
+    const store = {graph, slices: new slices(), run};
+    store.slices.replace(timeline.slices);
+    const rows = new timeline_rows(store);
+    done([false, true].map(by_stream => {
+      rows.set_by_stream(by_stream);
+      rows.update();
+      return rows.rows.map(({text, worker}) => (
+        by_stream && worker >= 0 ? `${text}, ${worker_name(worker)}` : text));
+    }));
+  });
 """
 
 PICTURE = "return document.querySelector(arguments[0]).toDataURL();"
@@ -259,7 +279,32 @@ class PageTest(PageCase):
         self.open()
         chain, row = self.driver.execute_async_script(PARCEL)
         self.assertEqual(chain, ["recv", "send"])
-        self.assertEqual(row, "parcels cpu:1")
+        self.assertEqual(row, "cpu:1 parcels")
+
+    def test_rows_of_the_timeline_are_workers_or_streams(self):
+        self.open()
+        self.wait_live()
+        self.pause()
+        self.press("2")
+        rows = lambda: self.driver.execute_async_script(ROWS)
+        workers, streams = rows()
+        self.assertEqual(workers, ["worker 0", "worker 1", "cpu:0 merges"])
+        compute = [f"cpu:{d} compute, worker {w}" for d in range(2) for w in range(2)]
+        self.assertLess(set(compute), set(streams))
+        self.assertIn("cpu:0 merges", streams)
+        self.assertTrue(any(row.startswith("cpu:0 collective, worker") for row in streams))
+        self.assertEqual(streams, sorted(streams, key=lambda row: (
+            row[:5], row.endswith("merges"), row)))
+        picture = lambda: self.script(PICTURE, "#view_timeline canvas")
+        self.press("f")
+        time.sleep(0.3)
+        before = picture()
+        self.press("s")
+        self.wait(lambda: picture() != before, "other rows")
+        pressed = "#view_timeline [aria-keyshortcuts=s][aria-pressed=true]"
+        self.assertEqual(self.text(pressed), "By stream")
+        self.find(pressed).click()
+        self.wait(lambda: picture() == before, "the rows of workers")
 
     def test_actors_show_what_was_sent(self):
         self.open()

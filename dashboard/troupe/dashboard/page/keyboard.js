@@ -4,6 +4,7 @@ import {button, make} from '/dom.js';
 const HELP = [
   ['1 \u2013 6', 'views'], ['/', 'search in the graph'], ['Space', 'pause or resume'],
   ['n', 'one step'], ['f', 'timeline: follow the run'],
+  ['s', 'timeline: rows by stream'],
   ['\u2190 \u2191 \u2192 \u2193', 'move in the graph and the timeline'],
   ['+  \u2212', 'zoom'], ['0', 'fit all'], ['Esc', 'clear search or choice'],
 ];

@@ -1,28 +1,37 @@
-// The rows of the timeline: a worker each, then what devices merge or have in flight,
-// and what comes from devices of other ranks or goes there.
+// The rows of the timeline. By worker: a row each, then what devices merge or have in
+// flight, and what comes from devices of other ranks or goes there. By stream: for each
+// device its streams, each with the workers that ran its ops, then the same.
 import {MERGE, NO_WORKER, PARCEL, PENDING} from '/slices.js';
 
-// Keys of rows; below them are workers. Rows are in the order of their keys.
-const MERGES = 1 << 16;
-const IN_FLIGHT = 1 << 17;
-const PARCELS = 1 << 18;
+// Rows of a device that no worker has, after those of workers or streams.
+const OTHER_ROWS = ['merges', 'in flight', 'parcels'];
+const PLACES = {[MERGE]: 0, [PENDING]: 1, [PARCEL]: 2};
+const MOST_WORKERS = 1 << 16;
 
 export class timeline_rows {
   constructor(store) {
     this.store = store;
-    this.rows = [];             // {text, worker}
+    this.by_stream = false;
+    this.rows = [];             // {text, worker}; worker: -1 for rows of a device
     this._row = new Map();      // by key
+  }
+
+  set_by_stream(by_stream) {
+    this.by_stream = by_stream;
+    this._slices = null;        // all rows anew
   }
 
   // Finds new rows in slices that were added since the last call.
   update() {
-    const {slices, run} = this.store;
+    const {slices, graph, run} = this.store;
     const before = this._row.size;
     if (this._slices !== slices) {
       this._slices = slices;
       this._seen = 0;
       this.rows = [];
-      this._row = new Map(Array.from({length: run.workers}, (_, worker) => [worker, 0]));
+      this._streams = [...new Set(graph.handles.filter(h => h.op).map(h => h.stream ?? ''))].sort();
+      this._row = new Map(this.by_stream ? []
+        : Array.from({length: run.workers}, (_, worker) => [worker, 0]));
     }
     for (let i = Math.max(0, slices.count - (slices.total - this._seen)); i < slices.count; i++) {
       const key = this._key(slices.handle[i], slices.worker[i], slices.kind[i]);
@@ -32,7 +41,7 @@ export class timeline_rows {
     if (this.rows.length && this._row.size === before) return;
     this.rows = [...this._row.keys()].sort((a, b) => a - b).map((key, row) => {
       this._row.set(key, row);
-      return {text: this._text(key), worker: key};
+      return this._row_of(key);
     });
   }
 
@@ -41,17 +50,36 @@ export class timeline_rows {
     return this._row.get(this._key(handle, worker, kind));
   }
 
+  // Rows are in the order of their keys: group by group, in each by worker.
   _key(handle, worker, kind) {
-    const {device} = this.store.graph.handles[handle];
-    if (kind === PARCEL) return PARCELS + device;
-    return kind === MERGE ? MERGES + device : kind === PENDING ? IN_FLIGHT + device : worker;
+    const {device, stream} = this.store.graph.handles[handle];
+    const place = PLACES[kind];
+    if (!this.by_stream) {
+      const {devices} = this.store.graph;
+      return place === undefined ? worker : (1 + place * devices.length + device) * MOST_WORKERS;
+    }
+    const of_device = device * (this._streams.length + OTHER_ROWS.length);
+    return place === undefined
+      ? (of_device + this._streams.indexOf(stream ?? '')) * MOST_WORKERS + worker
+      : (of_device + this._streams.length + place) * MOST_WORKERS;
   }
 
-  _text(key) {
+  _row_of(key) {
     const {devices} = this.store.graph;
-    if (key >= PARCELS) return `parcels ${devices[key - PARCELS]}`;
-    if (key >= IN_FLIGHT) return `${devices[key - IN_FLIGHT]} in flight`;
-    if (key >= MERGES) return `${devices[key - MERGES]} merges`;
-    return key === NO_WORKER ? 'other threads' : `worker ${key}`;
+    const [group, worker] = [Math.floor(key / MOST_WORKERS), key % MOST_WORKERS];
+    if (!this.by_stream) {
+      if (group === 0) return {text: worker_name(worker), worker};
+      const [place, device] = [Math.floor((group - 1) / devices.length),
+                               (group - 1) % devices.length];
+      return {text: `${devices[device]} ${OTHER_ROWS[place]}`, worker: -1};
+    }
+    const groups = this._streams.length + OTHER_ROWS.length;
+    const [device, at] = [devices[Math.floor(group / groups)], group % groups];
+    return at < this._streams.length ? {text: `${device} ${this._streams[at]}`, worker}
+      : {text: `${device} ${OTHER_ROWS[at - this._streams.length]}`, worker: -1};
   }
+}
+
+export function worker_name(worker) {
+  return worker === NO_WORKER ? 'other threads' : `worker ${worker}`;
 }

@@ -3,7 +3,7 @@ import {button, link, make, set_hidden, zoom_buttons} from '/dom.js';
 import {painter, screen_canvas, text_cutter, tooltip} from '/canvas.js';
 import {has_motion, text_on, theme, type_color, type_rank_color} from '/colors.js';
 import {flow_to} from '/timeline_flow.js';
-import {timeline_rows} from '/timeline_rows.js';
+import {timeline_rows, worker_name} from '/timeline_rows.js';
 import {HELP, KIND_WORDS, NO_WORKER, PARCEL} from '/slices.js';
 import {ms, percent, tick_step} from '/format.js';
 
@@ -32,7 +32,7 @@ export class timeline_view {
     this._cutter = new text_cutter();
     this.painter = new painter(() => this._paint());
     this.canvas = new screen_canvas(
-      make('canvas', {class: 'touch_x', role: 'img', 'aria-label': 'Timeline of the workers'}),
+      make('canvas', {class: 'touch_x', role: 'img', 'aria-label': 'Timeline'}),
       () => this.painter.ask());
     this.spacer = make('div');
     this.empty = make('p', {class: 'empty'}, 'Nothing has run yet.');
@@ -43,9 +43,12 @@ export class timeline_view {
     this.facts = make('p', {class: 'slice_facts', role: 'status'});
     this.follow_button = button('Follow', () => this.set_follows(!this.follows),
       {'aria-pressed': 'true', 'aria-keyshortcuts': 'f'});
+    this.stream_button = button('By stream', () => this.set_by_stream(!this.rows.by_stream),
+      {'aria-pressed': 'false', 'aria-keyshortcuts': 's', title: 'Rows by stream (s)'});
     this.legend = make('ul', {class: 'legend', 'aria-label': 'Colours of ops'});
     this.element = make('div', {class: 'view'},
-      make('div', {class: 'tools'}, this.follow_button, zoom_buttons(this, 'All'), this.legend),
+      make('div', {class: 'tools'}, this.follow_button, this.stream_button,
+        zoom_buttons(this, 'All'), this.legend),
       this.frame, this.facts);
     this._listen();
     this._choose(null);
@@ -65,6 +68,7 @@ export class timeline_view {
     else if (key === '+' || key === '=') this._zoom(1 / 1.5, 0.5);
     else if (key === '-') this._zoom(1.5, 0.5);
     else if (key === '0') this._show_all();
+    else if (key === 's') this.set_by_stream(!this.rows.by_stream);
     else if (key === 'Escape' && this.chain) this._choose(null);
     else return false;
     return true;
@@ -73,6 +77,12 @@ export class timeline_view {
   set_follows(follows) {
     this.follows = follows;
     this.follow_button.setAttribute('aria-pressed', String(follows));
+    this.painter.ask();
+  }
+
+  set_by_stream(by_stream) {
+    this.rows.set_by_stream(by_stream);
+    this.stream_button.setAttribute('aria-pressed', String(by_stream));
     this.painter.ask();
   }
 
@@ -111,7 +121,8 @@ export class timeline_view {
     this.row = Math.max(LEAST_ROW, Math.min(MOST_ROW, Math.floor((height - AXIS) / count)));
     this.spacer.style.height = `${Math.max(0, AXIS + count * this.row - height)}px`;
     if (this.follows) this.begin = this._now() - this.span;
-    this.left = width < 560 ? 64 : 118;
+    const is_wide = width >= 560;
+    this.left = this.rows.by_stream ? (is_wide ? 178 : 112) : is_wide ? 118 : 64;
     this.pixels = (width - this.left) / this.span;  // per ms
     const c = this.canvas.begin();
     c.font = `11px ${theme.font}`;
@@ -202,14 +213,23 @@ export class timeline_view {
     }
     this.rows.rows.forEach(({text, worker}, row) => {
       const y = this._y(row) + this.row / 2;
-      const busy = this.left > 100 && workers[worker] ? percent(workers[worker].busy) : '';
+      const note = this._note_of(worker, workers);
+      const room = note ? c.measureText(note).width + 8 : 0;
       c.fillStyle = theme.text;
       c.textAlign = 'left';
-      c.fillText(this._cutter.cut(c, text, this.left - (busy ? 52 : 10)), 4, y);
+      c.fillText(this._cutter.cut(c, text, this.left - 10 - room), 4, y);
       c.fillStyle = theme.muted;
       c.textAlign = 'right';
-      c.fillText(busy, this.left - 10, y);
+      c.fillText(note, this.left - 10, y);
     });
+  }
+
+  // Beside the name of a row: its worker, or how busy that is.
+  _note_of(worker, workers) {
+    const is_wide = this.canvas.width >= 560;
+    if (worker < 0) return '';
+    if (this.rows.by_stream) return is_wide || worker === NO_WORKER ? worker_name(worker) : `${worker}`;
+    return is_wide && workers[worker] ? percent(workers[worker].busy) : '';
   }
 
   // The chosen slice, and arrows from those for which it waited.
