@@ -20,7 +20,8 @@ COSTS = {"conv2d": 6, "conv2d_grad": 12, "mul": 3, "mul_grad": 5, "pool2d": 2, "
 class Graph:
     """Handles, edges and layers of a net with `blocks` blocks on `devices` devices."""
 
-    def __init__(self, devices, blocks):
+    def __init__(self, devices, blocks, merges_in_updates=False):
+        self.merges_in_updates = merges_in_updates
         self.devices = [f"cpu:{d}" for d in range(devices)]
         self.handles = []
         self.edges = []
@@ -104,6 +105,9 @@ class Graph:
             gradient[d] = dx
             weights.append(dw)
             biases.append(db)
+        if self.merges_in_updates:
+            self._merge_in_updates(block, weights, biases, readers)
+            return
         layer = block[0][2]
         merged = [(self._var(f"{layer}.w_0@GRAD", 2, d, f"{layer} update"),
                    self._var(f"{layer}.b_0@GRAD", 2, d, f"{layer} update"))
@@ -120,6 +124,15 @@ class Graph:
                 self.edges.append([after, parameter, 1])
                 # An update waits for those that read the parameter before it.
                 self.edges += [[op, update, 0] for op in own]
+
+    def _merge_in_updates(self, block, weights, biases, readers):
+        """As with the strategy reduce: device 0 has the parameters."""
+        _, _, layer, w, b, *_ = block[0]
+        for parameter, gradients, name in ((w, weights, "w_0"), (b, biases, "b_0")):
+            after = self._var(f"{layer}.{name}", 1, 0, f"{layer} update")
+            update = self._op("adam", 0, f"{layer} update", gradients, [after])
+            self.edges.append([after, parameter, 1])
+            self.edges += [[op, update, 0] for own in readers for op in own]
 
     def _place(self):
         """Rows by depth within a layer; layers by depth; devices side by side."""
@@ -252,9 +265,10 @@ class SyntheticRun:
     """The state of the job, which `advance` moves on. Not for several threads."""
 
     def __init__(self, run="5eed0001", devices=2, blocks=6, workers=2, step_ms=400,
-                 may_control=True):
+                 may_control=True, merges_in_updates=False):
         self.run = run
-        self.graph = Graph(devices, blocks)
+        self.graph = Graph(devices, blocks, merges_in_updates)
+        self.strategy = "reduce" if merges_in_updates else "all_reduce"
         self.workers = workers
         self.may_control = may_control
         self.state = "running"
@@ -373,7 +387,7 @@ class SyntheticRun:
     def run_json(self):
         return {"run": self.run, "version": "0.1.0", "command": "train digits", "host": "ada",
                 "pid": 4711, "process": 0, "processes": 1, "workers": self.workers,
-                "strategy": "all_reduce", "level": self.level, "recorded": False,
+                "strategy": self.strategy, "level": self.level, "recorded": False,
                 "speed_control": True, "may_control": self.may_control}
 
     def head(self):
@@ -392,7 +406,7 @@ class SyntheticRun:
                 "watchers": 1, "overhead": 0.004, "op_delay_ms": self.op_delay_ms,
                 "memory": [{"device": d, "bytes": 48_200_000 + 1000 * (self.step % 7),
                             "peak_bytes": 61_000_000} for d in self.graph.devices],
-                "overlap": 0.83, "nan_steps": self.nan_steps[-8:]}
+                "nan_steps": self.nan_steps[-8:]}
 
     def frame(self):
         """The bytes of the next frame."""
