@@ -568,6 +568,16 @@ class PageTest(PageCase):
         self.assertEqual(self.script(
             "return document.querySelectorAll('img, main td b, dd b, header b').length"), 0)
 
+    def test_all_tabs_are_seen_at_the_width_of_a_phone(self):
+        self.open()
+        for width in (320, 360, 400):
+            self.look(width, 740)
+            cut = self.script("""return [...document.querySelectorAll('[role=tab]')].filter(tab => {
+                const {left, right} = tab.getBoundingClientRect();
+                return left < 0 || right > innerWidth || tab.scrollWidth > tab.clientWidth;
+              }).map(tab => tab.textContent)""")
+            self.assertEqual(cut, [], width)
+
     def test_a_phone_shows_all_views_without_scrolling_sideways(self):
         self.look(360, 740)
         self.open()
