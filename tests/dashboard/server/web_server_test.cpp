@@ -237,10 +237,11 @@ TEST_CASE("who does not read an answer is cut off") {
 
 TEST_CASE("more connections than allowed are closed at once") {
   const served_run run{{.connections = 3, .patience = client_patience}};
+  const auto request = run.request("GET /one", run.view_cookie());
   std::vector<std::unique_ptr<raw_client>> clients;
   for (int i = 0; i < 3; ++i) {
     clients.push_back(std::make_unique<raw_client>(run.port()));
-    clients.back()->send(run.request("GET /healthz"));
+    clients.back()->send(request);
     CHECK(clients.back()->receive_answer().status == 200);
   }
   raw_client more{run.port()};
@@ -248,9 +249,40 @@ TEST_CASE("more connections than allowed are closed at once") {
   clients.pop_back();
   CHECK(comes_true([&] {
     raw_client again{run.port()};
-    again.send(run.request("GET /healthz"));
+    again.send(request);
     return again.receive_answer().status == 200;
   }));
+}
+
+TEST_CASE("of too many connections, the first without a secret makes room") {
+  const served_run run{{.connections = 3, .patience = client_patience}};
+  const auto own = run.request("GET /one", run.view_cookie());
+  raw_client viewer{run.port()};
+  viewer.send(own);
+  CHECK(viewer.receive_answer().status == 200);
+  raw_client first{run.port()}, second{run.port()};
+  for (auto* stranger : {&first, &second}) {
+    stranger->send(run.request("GET /healthz"));
+    CHECK(stranger->receive_answer().status == 200);
+  }
+  raw_client more{run.port()};
+  more.send(own);
+  CHECK(more.receive_answer().status == 200);
+  CHECK(first.gets_closed());
+  for (auto* kept : {&viewer, &more}) {
+    kept->send(own);
+    CHECK(kept->receive_answer().status == 200);
+  }
+  second.send(run.request("GET /healthz"));
+  CHECK(second.receive_answer().status == 200);
+}
+
+TEST_CASE("silent strangers keep no viewer out") {
+  const served_run run{{.connections = 3, .patience = client_patience}};
+  std::vector<std::unique_ptr<raw_client>> silent;
+  for (int i = 0; i < 10; ++i)
+    silent.push_back(std::make_unique<raw_client>(run.port()));
+  CHECK(run.get("/one", run.view_cookie()).status == 200);
 }
 
 TEST_CASE("a server ends with its thread while clients are connected") {

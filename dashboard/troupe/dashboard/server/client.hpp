@@ -76,6 +76,7 @@ public:
     : state_(state), socket_(std::forward<Arguments>(of_stream)...),
       buffer_(state.options.head_bytes + state.options.body_bytes) {
     state_.connections.insert(this);
+    number = ++state_.last_number;
   }
   ~client() override {
     state_.connections.erase(this);
@@ -105,6 +106,15 @@ public:
     controls_ = 0;
     if (is_watching_ && !is_pinging_ && now >= next_ping_)
       ping(now);
+  }
+
+  bool is_stranger() const override { return !is_known_ && !is_closed_; }
+
+  void close() override {
+    beast::error_code ignored;
+    lowest().close(ignored);
+    is_closed_ = true;
+    set_watching(false);
   }
 
 private:
@@ -139,12 +149,6 @@ private:
       else
         next(*self);
     };
-  }
-
-  void close() {
-    beast::error_code ignored;
-    lowest().close(ignored);
-    set_watching(false);
   }
 
   void set_watching(bool does) {
@@ -183,6 +187,7 @@ private:
     }
     const auto& request = parser_->get();
     auto judged = state_.door.judge(head_of(request), clock::now());
+    is_known_ |= judged.next != verdict::way::answer;
     if (judged.next == verdict::way::watch)
       return watch();
     if (judged.next == verdict::way::ask) {
@@ -375,6 +380,8 @@ private:
   clock::time_point deadline_ = never; ///< for what the client should send
   std::array<char, 4096> dropped_;
 
+  bool is_known_ = false; ///< has shown a secret
+  bool is_closed_ = false;
   bool is_watching_ = false;
   web_server::frame current_, next_; ///< being written, and to be written then
   std::size_t written_ = 0;          ///< of the current one, in bytes

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <unordered_set>
 
 namespace troupe::dashboard {
@@ -24,6 +25,13 @@ public:
   virtual void show(const web_server::frame& newest) = 0;
   /// Looks at the clock: closes the connection if its time is up.
   virtual void tick(clock::time_point now) = 0;
+  /// True if the client has shown no secret yet, and the connection is open.
+  virtual bool is_stranger() const = 0;
+  /// Ends the connection. It leaves the server's set later.
+  virtual void close() = 0;
+
+  /// Grows from one connection to the next.
+  std::uint64_t number = 0;
 };
 
 /// What the connections of a server share. Thread rule: the server's thread,
@@ -34,6 +42,7 @@ struct server_state {
   web_handler handler;
   web_server::frame newest{}; ///< may be null
   std::unordered_set<connection*> connections{};
+  std::uint64_t last_number = 0; ///< of a connection
   /// Clients that watch. Written on the server's thread alone, and read
   /// elsewhere as a mere number: relaxed operations are enough.
   std::atomic<std::size_t> watchers{0};

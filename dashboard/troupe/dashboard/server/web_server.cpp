@@ -264,7 +264,7 @@ private:
   }
 
   void take(tcp::socket socket) {
-    if (state_->connections.size() >= state_->options.connections)
+    if (!has_room())
       return; // closes it
     keep_from_children(socket);
     error_code ignored;
@@ -275,6 +275,19 @@ private:
     made->begin();
     if (!is_ticking_)
       wait_for_tick();
+  }
+
+  /// Strangers keep nobody out: of too many, the one that came first goes.
+  bool has_room() {
+    if (state_->connections.size() < state_->options.connections)
+      return true;
+    connection* oldest = nullptr;
+    for (auto* each : state_->connections)
+      if (each->is_stranger() && (!oldest || each->number < oldest->number))
+        oldest = each;
+    if (oldest)
+      oldest->close();
+    return oldest != nullptr;
   }
 
   void wait_for_tick() {

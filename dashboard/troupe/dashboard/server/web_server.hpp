@@ -25,7 +25,9 @@ struct web_server_options {
   std::string certificate{};
   std::string key{};
   ///@}
-  std::size_t connections = 256; ///< at a time. More are closed at once
+  /// At a time. For one more, the oldest that has shown no secret is closed; if
+  /// there is none, it is closed itself.
+  std::size_t connections = 256;
   ///@{
   /// New connections: so many at once, and then per second. Some more wait in
   /// the system, first come, first served, for a second at most. The rest
