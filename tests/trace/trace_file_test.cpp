@@ -34,6 +34,7 @@ graph_info small_graph() {
     {"mul#0@cpu:0", "mul", true, false, 0, "compute", "[-1, 4]; [4, 3]"},
     {"all_reduce#1@cpu:1", "all_reduce", true, true, 1, "collective", ""},
     {"y:v1@cpu:0", "y", false, false, 0, "", "[-1, 3]"}};
+  g.handles[0].scope = "/encoder/";
   g.edges = {{0, 2, 0}, {2, 1, 0}, {1, 0, 1}};
   return g;
 }
@@ -104,6 +105,8 @@ TEST_CASE("a trace comes back with its times in nanoseconds, in order") {
   CHECK(t.graph.process_of_device == g.process_of_device);
   REQUIRE(t.graph.handles.size() == 3);
   CHECK(t.graph.handles[0].shape == "[-1, 4]; [4, 3]");
+  CHECK(t.graph.handles[0].scope == "/encoder/");
+  CHECK(t.graph.handles[1].scope.empty());
   CHECK(t.graph.handles[1].is_collective);
   CHECK(t.graph.handles[1].stream == "collective");
   CHECK_FALSE(t.graph.handles[2].is_op);

@@ -94,6 +94,19 @@ TEST_CASE("a trace has every step, op and message, and the graph") {
   CHECK(std::ranges::is_sorted(t.events, {}, &trace_event::time));
 }
 
+TEST_CASE("a trace knows the name scopes of the program's ops") {
+  auto net = make_mlp();
+  auto& ops = net.main.blocks[0].ops;
+  ops[0].attributes.set("op_namescope", std::string{"/encoder/"});
+  ops[1].attributes.set("op_namescope", std::string{"/"}); // none
+  executor exe{net.main, {.parameters = net.parameters()}};
+  std::set<std::string> scopes;
+  for (const auto& h : exe.trace_head().graph.handles)
+    if (h.is_op)
+      scopes.insert(h.scope);
+  CHECK(scopes == std::set<std::string>{"", "/encoder/"});
+}
+
 TEST_CASE(
   "all memory that a trace sees come also goes, with sums of gradients") {
   const temporary_folder folder;

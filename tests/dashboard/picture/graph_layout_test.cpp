@@ -174,4 +174,39 @@ TEST_CASE("handles are grouped by layer, device and phase") {
   CHECK(groups[3].device == 1);
 }
 
+TEST_CASE("a name scope of the program is a layer, for its variables too") {
+  trace::graph_info g;
+  g.devices = {"cpu:0"};
+  const auto scoped = [](std::string type, std::string scope) {
+    auto h = op(std::move(type));
+    h.scope = std::move(scope);
+    return h;
+  };
+  enum : handle_id { x, w, mul, out, relu, y, grad, dw, sgd, w1 };
+  g.handles = {var("x"),
+               var("fc_0.w_0"),
+               scoped("mul", "/encoder/fc/"),
+               var("fc_0.tmp_0"),
+               op("relu"),
+               var("relu_0.tmp_0"),
+               scoped("mul_grad", "/encoder/fc/"),
+               var("fc_0.w_0@GRAD"),
+               scoped("sgd", "/optimizer/"),
+               var("fc_0.w_0")};
+  g.edges = {{x, mul, 0},    {w, mul, 0},  {mul, out, 0},
+             {out, relu, 0}, {relu, y, 0}, {y, grad, 0},
+             {grad, dw, 0},  {dw, sgd, 0}, {sgd, w1, 0}};
+  const auto groups = group_handles(g);
+  const auto named = [&](const std::string& name) {
+    for (const auto& group : groups)
+      if (group.name() == name)
+        return group.handles;
+    return std::vector<handle_id>{};
+  };
+  CHECK(named("encoder/fc") == std::vector<handle_id>{x, w, mul, out});
+  CHECK(named("relu_0") == std::vector<handle_id>{relu, y}); // has no scope
+  CHECK(named("encoder/fc backward") == std::vector<handle_id>{grad, dw});
+  CHECK(named("encoder/fc update") == std::vector<handle_id>{sgd, w1});
+}
+
 } // TEST_SUITE("dashboard.graph_layout")

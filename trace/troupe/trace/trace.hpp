@@ -31,6 +31,9 @@ struct handle_info {
   /// all edges send one: chains of others imply some. 0: unknown, or in another
   /// process.
   std::uint32_t messages = 0;
+  /// Of an op: its name scope in the program ("op_namescope"), such as
+  /// "/encoder/". Empty: none.
+  std::string scope{};
 };
 
 /// `to` of step s + distance waits for `from` of step s.

@@ -48,6 +48,8 @@ ordered_json json_of(const handle_info& h) {
     made["shape"] = h.shape;
   if (h.messages > 0)
     made["messages"] = h.messages;
+  if (!h.scope.empty())
+    made["scope"] = h.scope;
   return made;
 }
 
@@ -61,6 +63,7 @@ handle_info handle_of(const json& value) {
   h.is_collective = value.value("collective", false);
   h.shape = value.value("shape", "");
   h.messages = value.value("messages", 0u);
+  h.scope = value.value("scope", "");
   return h;
 }
 

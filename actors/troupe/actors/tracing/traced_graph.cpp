@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
 
 namespace troupe::actors {
 
@@ -11,6 +12,13 @@ namespace {
 std::string shape_of(const graph::block& declares, std::string_view name) {
   const auto* found = declares.find_var(std::string{name});
   return found ? to_string(found->dims) : std::string{};
+}
+
+/// A program file can have any value there.
+std::string scope_of(const graph::op_desc& op) {
+  const auto* const value = op.attributes.find("op_namescope");
+  const auto* const scope = value ? std::get_if<std::string>(value) : nullptr;
+  return scope && *scope != "/" ? *scope : std::string{};
 }
 
 trace::handle_info info_of(const graph::ssa_graph& g, const graph::op_handle& o,
@@ -22,6 +30,7 @@ trace::handle_info info_of(const graph::ssa_graph& g, const graph::op_handle& o,
   h.is_collective = o.collective_index >= 0;
   h.device = o.device;
   h.stream = to_string(o.stream);
+  h.scope = scope_of(*o.desc);
   for (auto input : o.inputs) {
     if (!h.shape.empty())
       h.shape += "; ";

@@ -15,6 +15,15 @@ std::string_view layer_of(std::string_view variable) {
   return variable.substr(0, variable.find_first_of(".@"));
 }
 
+/// "/encoder/fc/" as the name of a layer.
+std::string_view layer_of_scope(std::string_view scope) {
+  while (scope.starts_with('/'))
+    scope.remove_prefix(1);
+  while (scope.ends_with('/'))
+    scope.remove_suffix(1);
+  return scope;
+}
+
 bool is_gradient(std::string_view variable) {
   return variable.find(gradient) != std::string_view::npos;
 }
@@ -54,6 +63,25 @@ step_phase phase_of(const neighbours& op) {
   return op.reads_gradient ? step_phase::update : step_phase::forward;
 }
 
+/// By variable without "@GRAD": the scope of the forward op that writes it, or
+/// else of the first that reads it.
+std::map<std::string_view, std::string_view>
+scopes_of_variables(const trace::graph_info& graph,
+                    const std::vector<neighbours>& around) {
+  std::map<std::string_view, std::string_view> found;
+  const auto note = [&](handle_id op, handle_id variable) {
+    const auto& by = graph.handles[op];
+    if (by.is_op && !graph.handles[variable].is_op && !by.scope.empty()
+        && phase_of(around[op]) == step_phase::forward)
+      found.try_emplace(graph.handles[variable].type, layer_of_scope(by.scope));
+  };
+  for (const auto& e : graph.edges)
+    note(e.from, e.to);
+  for (const auto& e : graph.edges)
+    note(e.to, e.from);
+  return found;
+}
+
 } // namespace
 
 std::string handle_group::name() const {
@@ -77,12 +105,18 @@ std::vector<handle_group> group_handles(const trace::graph_info& graph) {
   for (const auto& e : graph.edges)
     if (graph.handles[e.from].is_op && !graph.handles[e.to].is_op)
       phases[e.to] = phases[e.from];
+  const auto scopes = scopes_of_variables(graph, around);
   for (handle_id id = 0; id < phases.size(); ++id) {
     const auto& h = graph.handles[id];
     const auto variable = !h.is_op ? std::string_view{h.type}
                           : !around[id].output.empty() ? around[id].output
                                                        : around[id].input;
-    std::string layer{layer_of(variable)};
+    const auto scope = scopes.find(variable.substr(0, variable.find('@')));
+    std::string layer{h.is_op && phases[id] != step_phase::update
+                          && !h.scope.empty()
+                        ? layer_of_scope(h.scope)
+                      : scope != scopes.end() ? scope->second
+                                              : layer_of(variable)};
     if (layer.empty())
       layer = h.type;
     const auto [place, is_new] =

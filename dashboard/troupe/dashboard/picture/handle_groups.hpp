@@ -24,10 +24,13 @@ struct handle_group {
   std::string name() const;
 };
 
-/// Groups all handles. A variable's layer is its name up to the first dot, as
-/// layers name their variables ("conv2d_3.w_0"). An op belongs to the layer of
-/// its outputs, or else of its inputs. What writes gradients is backward, what
-/// only reads them is an update.
+/// Groups all handles. An op's layer is its name scope ("encoder/fc") if it has
+/// one. Otherwise it is that of its outputs, or else of its inputs. A
+/// variable's layer is the scope of the op that writes it in the forward pass,
+/// or else of those that read it there; without one, it is its name up to the
+/// first dot, as layers name their variables ("conv2d_3.w_0"). What writes
+/// gradients is backward; what only reads them is an update, and belongs to the
+/// layer of its parameter whatever its own scope.
 std::vector<handle_group> group_handles(const trace::graph_info& graph);
 
 } // namespace troupe::dashboard
