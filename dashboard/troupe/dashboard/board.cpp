@@ -9,6 +9,7 @@
 #include <troupe/dashboard/picture/answers.hpp>
 #include <troupe/dashboard/picture/live_picture.hpp>
 #include <troupe/dashboard/server/web_server.hpp>
+#include <troupe/dashboard/source/attention.hpp>
 #include <troupe/dashboard/source/live_source.hpp>
 #include <troupe/dashboard/source/recorded_source.hpp>
 
@@ -26,6 +27,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <time.h>
 
@@ -38,8 +40,6 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds between_frames{100};
-/// After the last question of a script, it counts as someone who looks.
-constexpr std::chrono::seconds patience_with_scripts{5};
 constexpr std::size_t most_holders = 20;
 constexpr std::int64_t most_op_delay_ms = 10'000;
 
@@ -193,10 +193,23 @@ private:
     frames_ = {};
     graph_text_.clear();
     generation_ = source_->generation();
+    const auto cpu_seconds = state_.cpu_seconds; // of the board, not of the run
     state_ = {};
     state_.run = new_run_id();
+    state_.cpu_seconds = cpu_seconds;
     rates_since_ = steady::now();
     messages_before_ = steps_before_ = 0;
+    busy_before_.clear();
+    is_watched_ = false;
+  }
+
+  /// Ops that are under way when nobody looks any more end unseen.
+  void watch(bool by_somebody) {
+    source_->watch(by_somebody);
+    if (std::exchange(is_watched_, by_somebody) && !by_somebody) {
+      take_events();
+      picture_->slices().forget_open(state_.now_ns);
+    }
   }
 
   void take_events() {
@@ -235,13 +248,15 @@ private:
     state_.messages_per_s = per_s(picture_->messages(), messages_before_);
     state_.steps_per_s = per_s(picture_->steps_ended(), steps_before_);
     state_.busy.resize(picture_->workers());
-    for (std::size_t w = 0; w < state_.busy.size(); ++w)
-      state_.busy[w] = std::min(
-        1.0,
-        static_cast<double>(picture_->slices().take_busy_ns(w, state_.now_ns))
-          / (seconds * 1e9));
-    const auto cpu = cpu_seconds_of_thread() + server_.cpu_seconds();
-    state_.overhead = (cpu - std::exchange(cpu_before_, cpu)) / seconds;
+    busy_before_.resize(state_.busy.size());
+    for (std::size_t w = 0; w < state_.busy.size(); ++w) {
+      const auto busy = picture_->slices().busy_ns(w, state_.now_ns);
+      const auto ns = busy - std::exchange(busy_before_[w], busy);
+      state_.busy[w] = std::min(1.0, static_cast<double>(ns) / (seconds * 1e9));
+    }
+    const auto before = std::exchange(
+      state_.cpu_seconds, cpu_seconds_of_thread() + server_.cpu_seconds());
+    state_.overhead = (state_.cpu_seconds - before) / seconds;
   }
 
   void publish() {
@@ -262,9 +277,7 @@ private:
     std::unique_lock lock{mutex_};
     while (!ended_.wait_for(lock, between_frames, [this] { return is_over_; }))
       if (source_) {
-        source_->watch(server_.watchers() > 0
-                       || steady::now() - last_question_
-                            < patience_with_scripts);
+        watch(server_.watchers() > 0 || scripts_.is_there(steady::now()));
         take_events();
         measure();
         publish();
@@ -284,9 +297,11 @@ private:
   frame_maker frames_;
   board_state state_;
   std::string graph_text_; // empty: not asked for yet
-  steady::time_point rates_since_, last_question_;
+  steady::time_point rates_since_;
+  attention scripts_;
+  bool is_watched_ = false;
   std::uint64_t messages_before_ = 0, steps_before_ = 0;
-  double cpu_before_ = 0;
+  std::vector<std::uint64_t> busy_before_; // by worker
 
   web_server server_;    // asks for all above
   std::thread follower_; // uses all above
@@ -369,7 +384,7 @@ web_response board::hub::answer(const web_request& request) {
         find_page_file(is_schema ? "/schema.json" : request.path))
     return {200, std::string{file->type}, std::string{file->content}};
   std::lock_guard guard{mutex_};
-  last_question_ = steady::now();
+  scripts_.note(request.path, steady::now());
   if (!picture_)
     return refusal(503, "no run is shown yet");
   try {

@@ -352,7 +352,43 @@ TEST_CASE("Prometheus gets types, labels and escaped names") {
   CHECK(has("troupe_learning_rate{rank=\"0\"} 0.125\n"));
   CHECK(has("troupe_memory_bytes{rank=\"0\",device=\"cpu:0\"} 400\n"));
   CHECK(has("command=\"train \\\"a\\\\b\\\"\\nc\""));
-  CHECK(has("troupe_worker_busy_ratio{rank=\"0\",worker=\"1\"} 0.25\n"));
+  CHECK(has("# TYPE troupe_worker_busy_seconds_total counter\n"));
+  CHECK(has("troupe_worker_busy_seconds_total{rank=\"0\",worker=\"1\"} "));
+}
+
+TEST_CASE("messages of steps are counted also while none is recorded") {
+  auto t = two_ops();
+  live_picture picture{t.graph, 0, 2};
+  for (std::uint32_t step = 0; step < 3; ++step)
+    event_list{t}
+      .on(0, step)
+      .add(1000 * step, event_kind::step_begin)
+      .add(1000 * step + 500, event_kind::step_end);
+  picture.add(t.events);
+  CHECK(picture.messages() == 0);
+  const auto per_step = picture.messages_per_step();
+  REQUIRE(per_step > 0);
+  CHECK(contains(prometheus_text(picture, {}, {}),
+                 "troupe_messages_total{rank=\"0\"} "
+                   + std::to_string(3 * per_step) + "\n"));
+}
+
+TEST_CASE("counters of Prometheus never fall, also while an op runs") {
+  auto t = two_ops();
+  live_picture picture{t.graph, 0, 1};
+  board_state state;
+  const auto busy = [&] {
+    return contains(prometheus_text(picture, {}, state),
+                    "troupe_worker_busy_seconds_total{rank=\"0\",worker=\"0\"} "
+                    "2\n");
+  };
+  event_list{t}.run(1'000'000'000, 3'000'000'000, conv);
+  event_list{t}.add(4'000'000'000, event_kind::run_begin, conv);
+  picture.add(t.events);
+  state.now_ns = 5'000'000'000;
+  CHECK(busy());
+  state.now_ns = 6'000'000'000; // nobody scraped meanwhile, or another did
+  CHECK(busy());
 }
 
 TEST_CASE("Prometheus gets the application's actors, added up by name") {

@@ -86,8 +86,8 @@ TEST_CASE("an op within an op is a slice, and the worker is busy once") {
     .add(30, event_kind::run_end, conv);
   auto log = log_of(t);
   CHECK(log.slices().size() == 2);
-  CHECK(log.take_busy_ns(0, 40) == 20);
-  CHECK(log.take_busy_ns(0, 40) == 0);
+  CHECK(log.busy_ns(0, 40) == 20);
+  CHECK(log.busy_ns(0, 400) == 20);
 }
 
 TEST_CASE("a worker is busy up to now with the op that runs") {
@@ -96,8 +96,25 @@ TEST_CASE("a worker is busy up to now with the op that runs") {
   auto log = log_of(t);
   CHECK(log.running_on(0) == conv);
   CHECK(log.running_on(1) == no_handle);
-  CHECK(log.take_busy_ns(0, 50) == 40);
-  CHECK(log.take_busy_ns(0, 55) == 5);
+  CHECK(log.busy_ns(0, 50) == 40);
+  CHECK(log.busy_ns(0, 55) == 45);
+}
+
+TEST_CASE("when nobody looks any more, a worker is busy until then") {
+  auto t = two_ops();
+  event_list{t}.add(10, event_kind::run_begin, conv);
+  auto log = log_of(t);
+  log.forget_open(40);
+  CHECK(log.running_on(0) == no_handle);
+  CHECK(log.busy_ns(0, 1000) == 30);
+  trace::process_trace later = two_ops();
+  event_list{later}
+    .add(2000, event_kind::run_end, conv) // nobody saw it begin
+    .run(3000, 3050, conv);
+  for (const auto& e : later.events)
+    log.add(e);
+  CHECK(log.busy_ns(0, 4000) == 80);
+  CHECK(log.slices().size() == 1);
 }
 
 TEST_CASE("ends without a begin are left out") {

@@ -148,10 +148,6 @@ json actors_answer(const live_picture& picture, const trace::run_info& run,
   const auto ops = static_cast<std::size_t>(
     std::ranges::count(handles, true, &trace::handle_info::is_op));
   const auto streams = queues_of(picture);
-  std::uint64_t messages_per_step = 0;
-  for (handle_id id = 0; id < handles.size(); ++id)
-    if (picture.states()[id] != handle_state::elsewhere)
-      messages_per_step += picture.needs(id);
   auto errors = json::array();
   if (!state.failure.empty())
     errors.push_back(state.failure);
@@ -169,7 +165,7 @@ json actors_answer(const live_picture& picture, const trace::run_info& run,
           {"variable_actors", handles.size() - ops},
           {"stream_actors", streams.size()},
           {"application_actors", own.size()},
-          {"messages_per_step", messages_per_step},
+          {"messages_per_step", picture.messages_per_step()},
           {"messages", picture.messages()},
           {"steps", picture.steps_ended()},
           {"application", application_answer(own)},

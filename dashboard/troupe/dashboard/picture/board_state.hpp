@@ -39,8 +39,11 @@ struct board_state {
   std::uint64_t lost = 0;   ///< events that came too late to be read
   double messages_per_s = 0;
   double steps_per_s = 0;
-  /// Share of a core that the dashboard's threads take.
+  ///@{
+  /// What the dashboard's threads take: a share of a core now, and time so far.
   double overhead = 0;
+  double cpu_seconds = 0;
+  ///@}
   std::size_t watchers = 0;
   std::vector<double> busy; ///< by worker: share of its time in ops
   /// How much later each op begins, for those who look.

@@ -51,6 +51,14 @@ live_picture::live_picture(trace::graph_info graph, std::size_t process,
   });
 }
 
+std::uint64_t live_picture::messages_per_step() const noexcept {
+  std::uint64_t sum = 0;
+  for (handle_id id = 0; id < needs_.size(); ++id)
+    if (states_[id] != handle_state::elsewhere)
+      sum += needs_[id];
+  return sum;
+}
+
 void live_picture::add(std::span<const trace_event> events) {
   for (const auto& e : events)
     add(e);

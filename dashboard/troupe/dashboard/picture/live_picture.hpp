@@ -76,10 +76,14 @@ public:
   std::span<const std::uint32_t> edge_messages() const noexcept {
     return edge_messages_;
   }
+  /// Those of the events; `messages_per_step` per step that ended if no event
+  /// is missing.
   std::uint64_t messages() const noexcept { return messages_; }
   /// How many messages a handle waits for in a step. If the trace does not say
   /// it: one per edge, or the step's begin if there is no edge.
   std::uint32_t needs(handle_id id) const { return needs_[id]; }
+  /// The same, of all handles of this process.
+  std::uint64_t messages_per_step() const noexcept;
 
   slice_log& slices() noexcept { return slices_; }
   const slice_log& slices() const noexcept { return slices_; }

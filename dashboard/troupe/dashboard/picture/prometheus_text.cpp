@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -115,7 +116,9 @@ void add_collectives(metric_writer& out, const live_picture& picture) {
     ns += call.total_ns;
   }
   out.single("collective_calls_total", "counter",
-             "Calls of collectives that have ended.", calls);
+             "Calls of collectives that have ended, recorded while somebody "
+             "looks.",
+             calls);
   out.single("collective_seconds_total", "counter",
              "Time from the first arrival to the end, over all calls.",
              ns / 1e9);
@@ -204,9 +207,10 @@ std::string prometheus_text(const live_picture& picture,
   out.single("steps_under_way", "gauge", "Steps that have begun and not ended.",
              static_cast<double>(picture.steps_under_way()));
   add_training(out, picture);
-  out.single("messages_total", "counter",
-             "Readiness messages that were recorded.",
-             static_cast<double>(picture.messages()));
+  out.single(
+    "messages_total", "counter",
+    "Readiness messages of the steps that have ended.",
+    static_cast<double>(picture.messages_per_step() * picture.steps_ended()));
   out.single("events_lost_total", "counter",
              "Events that were overwritten before they were read.",
              static_cast<double>(state.lost));
@@ -216,11 +220,18 @@ std::string prometheus_text(const live_picture& picture,
   add_devices(out, picture);
   add_collectives(out, picture);
   add_actors(out, picture, state);
-  out.begin("worker_busy_ratio", "gauge", "Share of its time in ops.");
-  for (std::size_t w = 0; w < state.busy.size(); ++w)
-    out.value(state.busy[w], label("worker", std::to_string(w)));
-  out.single("dashboard_overhead_ratio", "gauge",
-             "Share of a core that the dashboard takes.", state.overhead);
+  out.begin("worker_busy_seconds_total", "counter",
+            "Time of a worker in ops that have ended, recorded while somebody "
+            "looks.");
+  // Of an op that runs, a part may be counted that the op's end takes back: a
+  // counter must not fall.
+  constexpr std::uint64_t none_that_runs = 0;
+  for (std::size_t w = 0; w < picture.workers(); ++w)
+    out.value(static_cast<double>(picture.slices().busy_ns(w, none_that_runs))
+                / 1e9,
+              label("worker", std::to_string(w)));
+  out.single("dashboard_cpu_seconds_total", "counter",
+             "Processor time that the dashboard has taken.", state.cpu_seconds);
   out.single("dashboard_watchers", "gauge", "Pages that watch.",
              static_cast<double>(state.watchers));
   return out.take();

@@ -90,13 +90,21 @@ handle_id slice_log::running_on(std::size_t worker) const noexcept {
            : no_handle;
 }
 
-std::uint64_t slice_log::take_busy_ns(std::size_t worker, std::uint64_t now) {
+std::uint64_t slice_log::busy_ns(std::size_t worker,
+                                 std::uint64_t now) const noexcept {
   if (worker >= workers_.size())
     return 0;
-  auto& w = workers_[worker];
-  if (!w.open.empty() && now > w.busy_since)
-    w.busy_ns += now - std::exchange(w.busy_since, now);
-  return std::exchange(w.busy_ns, 0);
+  const auto& w = workers_[worker];
+  return w.busy_ns + (w.open.empty() ? 0 : now - std::min(now, w.busy_since));
+}
+
+void slice_log::forget_open(std::uint64_t now) {
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    workers_[w].busy_ns = busy_ns(w, now);
+    workers_[w].open.clear();
+  }
+  launches_.clear();
+  merges_.clear();
 }
 
 } // namespace troupe::dashboard

@@ -49,15 +49,18 @@ public:
   std::uint64_t total() const noexcept { return total_; }
   /// What a worker runs now; `no_handle`: nothing.
   handle_id running_on(std::size_t worker) const noexcept;
-  /// Nanoseconds that a worker was busy since the last call, up to `now`.
-  std::uint64_t take_busy_ns(std::size_t worker, std::uint64_t now);
+  /// Nanoseconds that a worker has been busy so far, up to `now`.
+  std::uint64_t busy_ns(std::size_t worker, std::uint64_t now) const noexcept;
+  /// Nothing is known of what comes after `now`, such as the ends of slices
+  /// that are open.
+  void forget_open(std::uint64_t now);
 
 private:
   /// A worker's open slices: an op can run within another one.
   struct worker_state {
     std::vector<slice> open;
     std::uint64_t busy_since = 0; ///< if there are open slices
-    std::uint64_t busy_ns = 0;
+    std::uint64_t busy_ns = 0;    ///< before that
   };
 
   worker_state& at(std::uint16_t worker);
