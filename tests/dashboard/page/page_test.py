@@ -237,7 +237,13 @@ class PageTest(PageCase):
         self.wait_equal(lambda: [row[:2] for row in self.rows("progress", "Last steps")],
                         [[str(s), "NaN" if s in nan else "\u2013" if x != x else f"{x:.4f}"]
                          for s, x in list(zip(series["steps"], series["loss"]))[:-13:-1]])
-        self.assertIn(f"{', '.join(map(str, nan))}.", self.text("#view_progress .note.bad"))
+        self.assertEqual(self.text("#view_progress .note.bad"),
+                         f"The loss was NaN in step{'s' if len(nan) > 1 else ''} "
+                         f"{', '.join(map(str, nan))}.")
+        self.server.change(lambda run: run.nan_steps.extend(range(1000, 1100)))
+        self.wait_equal(lambda: self.text("#view_progress .note.bad"),
+                        f"The loss was NaN in {len(nan)} steps: first in {nan[0]}, last in "
+                        + ", ".join(f"{step:,}" for step in range(1093, 1100)) + ".")
         used = self.server.last_head["memory"][1]["bytes"] / 2**20
         self.wait_equal(lambda: self.rows("progress", "Memory")[1][:3],
                         ["cpu:1", f"{used:.1f} MiB", "58.2 MiB"])

@@ -406,7 +406,8 @@ class SyntheticRun:
                 "watchers": 1, "overhead": 0.004, "op_delay_ms": self.op_delay_ms,
                 "memory": [{"device": d, "bytes": 48_200_000 + 1000 * (self.step % 7),
                             "peak_bytes": 61_000_000} for d in self.graph.devices],
-                "nan_steps": self.nan_steps[-8:]}
+                "nan_steps": self.nan_steps[:1] + self.nan_steps[1:][-63:],
+                "nan_count": len(self.nan_steps)}
 
     def frame(self):
         """The bytes of the next frame."""

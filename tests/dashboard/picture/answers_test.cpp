@@ -144,6 +144,30 @@ TEST_CASE("numbers that are none are null in a series, and marked") {
   CHECK(head_answer(picture, {})["nan_steps"].dump() == "[1]");
 }
 
+TEST_CASE(
+  "of many steps without a loss, the first one and the newest are told") {
+  auto t = two_ops();
+  live_picture picture{t.graph, 0, 2};
+  for (std::uint32_t step = 0; step < 100; ++step)
+    picture.add(step_record{step, 1, step < 5 ? 0.5 : nan, {}, {}});
+  picture.add(step_record{99, 1, nan, {}, {}}); // told again
+  const auto head = head_answer(picture, {});
+  REQUIRE(head["nan_steps"].size() == 64);
+  CHECK(head["nan_steps"][0] == 5);
+  CHECK(head["nan_steps"][1] == 37);
+  CHECK(head["nan_steps"][63] == 99);
+  CHECK(head["nan_count"] == 95);
+}
+
+TEST_CASE("the first step without a loss is told when its record is gone") {
+  auto t = two_ops();
+  live_picture picture{t.graph, 0, 2};
+  for (std::uint32_t step = 0; step < live_picture::kept_steps + 2; ++step)
+    picture.add(step_record{step, 1, step == 1 ? nan : 0.5, {}, {}});
+  CHECK(picture.steps().front().step == 2);
+  CHECK(head_answer(picture, {})["nan_steps"].dump() == "[1]");
+}
+
 TEST_CASE("a collective says who is missing, and since when") {
   auto t = two_ops();
   t.graph.devices = {"cpu:0", "cpu:1"};

@@ -8,6 +8,7 @@ import {rates_over} from '/series.js';
 const LAST_STEPS = 12;
 const STEPS_OF_SPEED = 10;
 const NONE = new Set();
+const MOST_NAN_STEPS = 8;      // in words
 
 export class progress_view {
   constructor(store) {
@@ -49,10 +50,9 @@ export class progress_view {
     const last = this.store.series.steps.at(-1) ?? -1;
     if (last !== this._last) this._show_steps(this.store.series);
     this._last = last;
-    const nan_steps = this.store.head?.nan_steps ?? [];
+    const {nan_steps = [], nan_count = nan_steps.length} = this.store.head ?? {};
     set_hidden(this.nan, nan_steps.length === 0);
-    set_text(this.nan, `The loss was NaN in step${nan_steps.length > 1 ? 's' : ''} ${
-      nan_steps.map(count).join(', ')}.`);
+    set_text(this.nan, nan_text(nan_steps, nan_count));
     this.memory.update();
   }
 
@@ -71,4 +71,14 @@ export class progress_view {
     });
     this.steps.set_rows(rows.reverse());
   }
+}
+
+// `steps` are the first one and the newest ones; there are `number` in all.
+function nan_text(steps, number) {
+  const list = of => of.map(count).join(', ');
+  if (number <= MOST_NAN_STEPS) {
+    return `The loss was NaN in step${number > 1 ? 's' : ''} ${list(steps)}.`;
+  }
+  return `The loss was NaN in ${count(number)} steps: first in ${list(steps.slice(0, 1))}, last in ${
+    list(steps.slice(1 - MOST_NAN_STEPS))}.`;
 }

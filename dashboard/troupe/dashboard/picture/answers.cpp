@@ -121,14 +121,20 @@ std::string_view name_of(actors::progress p) {
   }
 }
 
-/// The newest steps of which the loss is not a number.
-json nan_steps(const live_picture& picture) {
+/// Steps whose loss is not a number, ascending: the first one, which says where
+/// it began, and the newest ones.
+std::vector<std::uint32_t> nan_steps(const live_picture& picture) {
   constexpr std::size_t most = 64;
-  auto found = json::array();
+  std::vector<std::uint32_t> found;
+  const auto first = picture.first_nan_step();
+  if (!first)
+    return found;
   for (auto s = picture.steps().rbegin();
-       s != picture.steps().rend() && found.size() < most; ++s)
-    if (s->loss && !std::isfinite(*s->loss))
+       s != picture.steps().rend() && found.size() < most - 1; ++s)
+    if (s->has_nan() && s->step != *first)
       found.push_back(s->step);
+  found.push_back(*first);
+  std::ranges::reverse(found);
   return found;
 }
 
@@ -330,7 +336,8 @@ json head_answer(const live_picture& picture, const board_state& state) {
           {"overhead", state.overhead},
           {"op_delay_ms", state.op_delay_ms},
           {"memory", std::move(memory)},
-          {"nan_steps", nan_steps(picture)}};
+          {"nan_steps", nan_steps(picture)},
+          {"nan_count", picture.nan_steps()}};
 }
 
 } // namespace troupe::dashboard

@@ -2,6 +2,7 @@
 #include <troupe/dashboard/picture/live_picture.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -23,6 +24,10 @@ handle_state first_state(const trace::graph_info& graph, handle_id id,
 }
 
 } // namespace
+
+bool step_record::has_nan() const noexcept {
+  return loss && !std::isfinite(*loss);
+}
 
 live_picture::live_picture(trace::graph_info graph, std::size_t process,
                            std::size_t workers)
@@ -190,6 +195,10 @@ void live_picture::end_step(const trace_event& e) {
 void live_picture::add(const step_record& known) {
   auto& record = record_of(known.step);
   const auto ms = record.ms > 0 ? record.ms : known.ms;
+  if (known.has_nan() && !record.has_nan()) {
+    ++nan_steps_;
+    first_nan_ = std::min(first_nan_.value_or(known.step), known.step);
+  }
   record = known;
   record.ms = ms;
 }

@@ -33,6 +33,9 @@ struct step_record {
   std::optional<double> loss;
   std::optional<double> samples_per_s;
   std::optional<double> learning_rate;
+
+  /// True if the loss is known, and not a number.
+  bool has_nan() const noexcept;
 };
 
 /// What a graph does now: events added up, in the order in which they happened.
@@ -104,6 +107,12 @@ public:
   const std::deque<step_record>& steps() const noexcept { return steps_; }
   /// How many steps there have been, kept or not.
   std::uint64_t steps_seen() const noexcept { return steps_seen_; }
+  /// The first step whose loss is not a number, kept or not, and how many there
+  /// have been.
+  std::optional<std::uint32_t> first_nan_step() const noexcept {
+    return first_nan_;
+  }
+  std::uint64_t nan_steps() const noexcept { return nan_steps_; }
   /// The newest step that has begun.
   std::optional<std::uint32_t> newest_step() const noexcept { return newest_; }
   std::uint64_t steps_ended() const noexcept { return steps_ended_; }
@@ -163,6 +172,8 @@ private:
 
   std::deque<step_record> steps_;
   std::uint64_t steps_seen_ = 0;
+  std::optional<std::uint32_t> first_nan_;
+  std::uint64_t nan_steps_ = 0;
   std::vector<open_step> open_;
   std::optional<std::uint32_t> newest_;
   std::uint64_t steps_ended_ = 0;
