@@ -130,9 +130,13 @@ TEST_CASE("a dashboard that cannot be had is refused in one line") {
   const temporary_folder folder;
   const words train{"train",   "mlp", "--synthetic", "--batch", "8",
                     "--steps", "1",   "--devices",   "cpu:1"};
-  CHECK(fails_with(run_troupe(train + words{"--dashboard", "nowhere"}), 1,
-                   {"HOST:PORT", "nowhere"}));
-  CHECK(fails_with(run_troupe(train + words{"--dashboard", "0.0.0.0:0"}), 1,
+  for (const std::string address : {"nowhere", "nowhere:80", "127.0.0.1:x"}) {
+    INFO(address);
+    const auto told = address == "nowhere:80" ? "nowhere" : address;
+    CHECK(fails_with(run_troupe(train + words{"--dashboard", address}), 2,
+                     {"--dashboard", told}));
+  }
+  CHECK(fails_with(run_troupe(train + words{"--dashboard", "0.0.0.0:0"}), 2,
                    {"certificate", "token file"}));
   CHECK(fails_with(run_troupe(train + words{"--dashboard-token", "t"}), 2,
                    {"--dashboard"}));

@@ -41,9 +41,9 @@ void print_link(const std::string& link, bool as_json) {
 int run_dashboard(const file_options& options) {
   const stop_request stop;
   auto traces = read_traces({options.trace});
-  dashboard::board board{board_options_of(options.dashboard)};
-  board.show(std::move(traces.front()));
-  print_link(board.control_link(), options.json);
+  const auto board = make_board(options.dashboard);
+  board->show(std::move(traces.front()));
+  print_link(board->control_link(), options.json);
   constexpr std::chrono::milliseconds between_looks{50};
   while (!stop.stopped())
     std::this_thread::sleep_for(between_looks);

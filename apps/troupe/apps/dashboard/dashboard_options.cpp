@@ -2,6 +2,8 @@
 #include <troupe/apps/dashboard/dashboard_options.hpp>
 
 #include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/usage_error.hpp>
+#include <troupe/base/error.hpp>
 #include <troupe/dashboard/board.hpp>
 
 #include <CLI/App.hpp>
@@ -49,9 +51,15 @@ void add_dashboard_option(CLI::App& command, dashboard_options& options) {
   add_dashboard_access(command, options, "--dashboard");
 }
 
-dashboard::board_options board_options_of(const dashboard_options& options) {
-  return {options.address, options.token_file, options.certificate,
-          options.key};
+std::unique_ptr<dashboard::board> make_board(const dashboard_options& options) {
+  try {
+    return std::make_unique<dashboard::board>(dashboard::board_options{
+      options.address, options.token_file, options.certificate, options.key});
+  } catch (const error& failure) {
+    if (failure.code() == errc::invalid_argument)
+      throw usage_error("--dashboard: " + failure.message());
+    throw;
+  }
 }
 
 } // namespace troupe::apps

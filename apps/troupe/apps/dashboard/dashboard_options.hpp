@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 
 namespace CLI {
@@ -8,7 +9,7 @@ class App;
 } // namespace CLI
 
 namespace troupe::dashboard {
-struct board_options;
+class board;
 } // namespace troupe::dashboard
 
 namespace troupe::apps {
@@ -32,6 +33,8 @@ void add_dashboard_access(CLI::App& command, dashboard_options& options,
 /// The address if `--dashboard` is given without one.
 inline constexpr const char* default_dashboard_address = "127.0.0.1:0";
 
-dashboard::board_options board_options_of(const dashboard_options& options);
+/// Listens. Throws usage_error for options that a board refuses, such as an
+/// address that is none, and otherwise what `dashboard::board` throws.
+std::unique_ptr<dashboard::board> make_board(const dashboard_options& options);
 
 } // namespace troupe::apps

@@ -11,13 +11,13 @@ namespace troupe::apps {
 training_board::training_board(const dashboard_options& options,
                                const program_bundle& trains,
                                const rank_part& part, progress& shown)
-  : command_("train " + trains.name), board_(board_options_of(options)) {
+  : command_("train " + trains.name), board_(make_board(options)) {
   // All ranks must fetch the same.
   const auto rates = learning_rates_of(trains.main);
   if (!rates.empty() && !part.has_others() && !part.is_elastic())
     learning_rate_ = rates.front();
-  shown.note("dashboard, to look:       " + board_.view_link());
-  shown.note("dashboard, with controls: " + board_.control_link());
+  shown.note("dashboard, to look:       " + board_->view_link());
+  shown.note("dashboard, with controls: " + board_->control_link());
 }
 
 void training_board::add_fetches(std::vector<std::string>& possible,
@@ -32,7 +32,7 @@ void training_board::add_fetches(std::vector<std::string>& possible,
 std::unique_ptr<dashboard::board::shown_run>
 training_board::show(executor& run, std::uint64_t first_step) {
   first_step_ = first_step;
-  return board_.show(run, command_);
+  return board_->show(run, command_);
 }
 
 void training_board::remember(const step_metrics& metrics) {
@@ -49,7 +49,7 @@ void training_board::tell(const step_result& result) {
         rate = value.data<float>()[0];
         break;
       }
-  board_.tell(
+  board_->tell(
     {metrics_.step - first_step_, metrics_.loss, metrics_.samples_per_s, rate});
 }
 

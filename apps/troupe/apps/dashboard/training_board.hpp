@@ -19,7 +19,7 @@ namespace troupe::apps {
 /// The dashboard of `troupe train`: shows one executor after the other.
 class training_board {
 public:
-  /// Listens, and tells on stderr where. Throws as `dashboard::board` does.
+  /// Listens, and tells on stderr where. Throws as `make_board` does.
   training_board(const dashboard_options& options, const program_bundle& trains,
                  const rank_part& part, progress& shown);
 
@@ -35,12 +35,12 @@ public:
   void remember(const step_metrics& metrics);
   void tell(const step_result& result);
   /// See `dashboard::board::warn`. Any thread.
-  void warn(const std::string& what) { board_.warn(what); }
+  void warn(const std::string& what) { board_->warn(what); }
 
 private:
   std::string command_;
   std::string learning_rate_; // variable; empty: none that can be fetched
-  dashboard::board board_;
+  std::unique_ptr<dashboard::board> board_;
   std::uint64_t first_step_ = 0;
   step_metrics metrics_;
 };
