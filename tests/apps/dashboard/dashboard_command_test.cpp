@@ -97,14 +97,19 @@ TEST_CASE("a training is shown to who follows its link") {
   CHECK(result.code == 1); // it was stopped
 }
 
-TEST_CASE("the first rank of a job shows its part") {
+TEST_CASE("each rank of a job shows its part") {
   const auto job =
     run_troupe({"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train", "mlp",
                 "--synthetic", "--batch", "8", "--steps", "3", "--threads", "1",
                 "--dashboard"});
   INFO(job.err);
   CHECK(job.code == 0);
-  CHECK(find_link(job.out + job.err, "0| dashboard, to look:"));
+  const auto text = job.out + job.err;
+  const auto first = find_link(text, "0| dashboard of rank 0, to look:");
+  const auto second = find_link(text, "1| dashboard of rank 1, to look:");
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(first->port != second->port);
 }
 
 TEST_CASE("a file is shown until the command is stopped") {

@@ -311,6 +311,14 @@ class PageTest(PageCase):
         self.wait_equal(lambda: self.text("#view_collectives .empty"),
                         "One device: there is nothing to merge.")
 
+    def test_a_rank_of_a_job_says_which_it_is(self):
+        run = SyntheticRun()
+        own = run.run_json
+        run.run_json = lambda: {**own(), "process": 1, "processes": 2}
+        self.open(run)
+        self.wait_live()
+        self.assertIn("rank 1 of 2 (each rank prints links of its own)", self.text("#run_line"))
+
     def test_a_parcel_is_what_a_recv_waited_for(self):
         self.open()
         chain, row = self.driver.execute_async_script(PARCEL)

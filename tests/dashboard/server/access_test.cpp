@@ -8,8 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::dashboard;
@@ -127,6 +132,25 @@ TEST_CASE("a missing token file is made for its owner alone") {
   CHECK(made.right_of_bearer(secret) == right::view);
   CHECK(web_access{path}.right_of_bearer(secret) == right::view);
   CHECK(test::read_bytes(path) == secret + "\n");
+}
+
+TEST_CASE("those that make a token file at once have the same secret") {
+  const test::temporary_folder folder;
+  for (int file = 0; file < 20; ++file) {
+    const auto path = (folder / std::to_string(file)).string();
+    std::vector<std::string> cookies(8);
+    std::vector<std::thread> threads;
+    for (auto& cookie : cookies)
+      threads.emplace_back(
+        [&] { cookie = web_access{path}.cookie_of(right::view); });
+    for (auto& thread : threads)
+      thread.join();
+    CHECK(std::ranges::count(cookies, cookies.front()) == 8);
+  }
+  // Nothing else is left.
+  CHECK(std::distance(std::filesystem::directory_iterator{folder.path()},
+                      std::filesystem::directory_iterator{})
+        == 20);
 }
 
 TEST_CASE("a token file that others may read is refused") {

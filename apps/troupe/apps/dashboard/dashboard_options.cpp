@@ -62,4 +62,9 @@ std::unique_ptr<dashboard::board> make_board(const dashboard_options& options) {
   }
 }
 
+std::string at_free_port(const std::string& address) {
+  const auto colon = address.rfind(':');
+  return (colon == address.npos ? "" : address.substr(0, colon + 1)) + "0";
+}
+
 } // namespace troupe::apps

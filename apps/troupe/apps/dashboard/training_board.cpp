@@ -16,8 +16,11 @@ training_board::training_board(const dashboard_options& options,
   const auto rates = learning_rates_of(trains.main);
   if (!rates.empty() && !part.has_others() && !part.is_elastic())
     learning_rate_ = rates.front();
-  shown.note("dashboard, to look:       " + board_->view_link());
-  shown.note("dashboard, with controls: " + board_->control_link());
+  const auto whose = part.has_others()
+                       ? "dashboard of rank " + std::to_string(part.rank())
+                       : std::string{"dashboard"};
+  shown.note(whose + ", to look:       " + board_->view_link());
+  shown.note(whose + ", with controls: " + board_->control_link());
 }
 
 void training_board::add_fetches(std::vector<std::string>& possible,

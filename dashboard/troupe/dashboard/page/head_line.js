@@ -27,7 +27,9 @@ export class head_line {
 
   _show_run() {
     const {run} = this.store;
-    const rank = run.processes > 1 ? `, process ${run.process} of ${run.processes}` : '';
+    // Each rank shows its own part.
+    const rank = run.processes > 1 ? `, rank ${run.process} of ${run.processes} (each rank ${
+      run.recorded ? 'has a file' : 'prints links'} of its own)` : '';
     const words = run.recorded ? ' (recorded)' : '';
     set_text(this.run_line, `${run.command}${words} on ${run.host}${rank}, pid ${run.pid}`);
     document.title = `${run.command} \u2013 Troupe`;

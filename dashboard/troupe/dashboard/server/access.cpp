@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <system_error>
 
 namespace troupe::dashboard {
@@ -102,25 +103,30 @@ std::string read_secret(int file, const std::string& path) {
   return std::string{text};
 }
 
-/// @param file new and empty
-std::string write_secret(int file, const std::string& path) {
-  const auto secret = make_secret();
-  const auto line = secret + '\n';
-  if (::write(file, line.data(), line.size())
-      == static_cast<ssize_t>(line.size()))
-    return secret;
+/// Makes the file unless there is one. It appears whole: ranks of a job do this
+/// at the same time, and no other one may read a part.
+void make_secret_file(const std::string& path) {
+  auto name = path + ".XXXXXX";
+  const descriptor file{::mkostemp(name.data(), O_CLOEXEC)}; // mode 0600
+  if (!file)
+    fail(errc::io_failure, path, reason(errno));
+  const auto line = make_secret() + '\n';
+  const auto is_made = ::write(file.get(), line.data(), line.size())
+                         == static_cast<ssize_t>(line.size())
+                       && ::link(name.c_str(), path.c_str()) == 0;
   const auto failed = errno;
-  ::unlink(path.c_str()); // a part is of no use
-  fail(errc::io_failure, path, reason(failed));
+  ::unlink(name.c_str());
+  if (!is_made && failed != EEXIST)
+    fail(errc::io_failure, path, reason(failed));
 }
 
 std::string secret_of_file(const std::string& path) {
-  const descriptor made{::open(
-    path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
-  if (made)
-    return write_secret(made.get(), path);
-  if (errno != EEXIST)
-    fail(errc::io_failure, path, reason(errno));
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) {
+    if (errno != ENOENT)
+      fail(errc::io_failure, path, reason(errno));
+    make_secret_file(path);
+  }
   // Does not wait for whoever writes to a pipe.
   const descriptor file{
     ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
