@@ -275,6 +275,29 @@ TEST_CASE("the watchdog's line names the function in which an op is stuck") {
   CHECK(line.find("pthread") == std::string::npos);
 }
 
+TEST_CASE("a step has lasted at least as long as the op that it waits for") {
+  const stuck_run run{patient_stacks()};
+  // Before the watchdog looks for the first time.
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  std::promise<std::string> told;
+  std::atomic<bool> is_told{false};
+  const step_watchdog dog{run.exe, std::chrono::milliseconds{50},
+                          [&](const std::string& text) {
+                            if (!is_told.exchange(true))
+                              told.set_value(text);
+                          }};
+  const auto line = told.get_future().get();
+  CAPTURE(line);
+  const auto seconds_after = [&](const std::string& words) {
+    const auto at = line.find(words);
+    REQUIRE(at != std::string::npos);
+    return std::stod(line.substr(at + words.size()));
+  };
+  CHECK(seconds_after("has not ended for ") >= 1);
+  CHECK(seconds_after("has not ended for ") >= seconds_after(
+          "on worker " + std::to_string(run.at.worker) + " for "));
+}
+
 TEST_CASE("the useful function is the innermost one outside of the C and C++ "
           "libraries") {
   const std::vector<code_place> frames{

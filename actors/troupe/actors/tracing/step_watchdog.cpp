@@ -101,14 +101,16 @@ private:
       oldest_ = watched_step{id, clock::now(), core_times::now()};
       return;
     }
-    const auto took = clock::now() - oldest_->since;
-    if (oldest_->is_told || took < limit_)
+    if (oldest_->is_told || clock::now() - oldest_->since < limit_)
       return;
     oldest_->is_told = true;
     const auto all = actors::line_of(chain);
+    const auto seen = observe(std::move(chain));
+    // The step began before it was seen to wait: with its op, or earlier.
+    oldest_->since = std::min(oldest_->since, clock::now() - seen.ran);
     tell_("step " + std::to_string(id) + " has not ended for "
-          + seconds_text(took) + ": "
-          + actors::text_of(observe(std::move(chain))) + " (" + all + ")");
+          + seconds_text(clock::now() - oldest_->since) + ": "
+          + actors::text_of(seen) + " (" + all + ")");
   }
 
   void see_last_link(const wait_chain& chain) {
