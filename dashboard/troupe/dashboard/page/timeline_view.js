@@ -122,7 +122,7 @@ export class timeline_view {
     this.spacer.style.height = `${Math.max(0, AXIS + count * this.row - height)}px`;
     if (this.follows) this.begin = this._now() - this.span;
     const is_wide = width >= 560;
-    this.left = this.rows.by_stream ? (is_wide ? 178 : 112) : is_wide ? 118 : 64;
+    this.left = this.rows.by_stream ? (is_wide ? 178 : 112) : is_wide ? 118 : 84;
     this.pixels = (width - this.left) / this.span;  // per ms
     const c = this.canvas.begin();
     c.font = `11px ${theme.font}`;
