@@ -2,13 +2,16 @@
 // Measures the round trip of an empty parcel, by which one process tells
 // another that a value is ready, between two processes on a core each: through
 // shared memory while threads of both look for it (looking), or sleep (asleep),
-// over Gloo, and for comparison 64 bytes over a plain TCP socket. All take
-// turns, so that other load on the machine affects them equally.
+// over Gloo, in a group over Gloo that knows that both are on one host, and for
+// comparison 64 bytes over a plain TCP socket. All take turns, so that other
+// load on the machine affects them equally.
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/comm/communicator.hpp>
 #include <troupe/comm/engine/join.hpp>
+#include <troupe/comm/host_identity.hpp>
 #include <troupe/comm/shm/join.hpp>
+#include <troupe/comm/shm/process_memory.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -29,6 +32,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -154,6 +158,21 @@ private:
   int socket_ = -1;
 };
 
+/// A group over Gloo.
+/// @param on set if the processes tell each other their host
+std::unique_ptr<players>
+join_over_gloo(std::size_t rank, const std::string& folder,
+               std::optional<comm::host_group_options> on) {
+  std::filesystem::create_directories(folder); // the other process may, too
+  comm::gloo_group_options options;
+  options.store = comm::make_folder_store(folder);
+  options.process = rank;
+  options.processes = 2;
+  options.hosts = std::move(on);
+  return std::make_unique<players>(
+    std::move(comm::join_gloo_group(options).front()));
+}
+
 struct plan {
   std::size_t trips = 2000;
   std::size_t rounds = 15;
@@ -167,14 +186,13 @@ void measure(std::size_t rank, const plan& wanted, const std::string& folder,
     std::move(comm::join_shm_group(
                 {.path = folder + "/socket", .process = rank, .processes = 2})
                 .front())};
-  std::unique_ptr<players> gloo;
+  std::unique_ptr<players> gloo, gloo_host;
   if (comm::gloo_support().is_built) {
-    comm::gloo_group_options options;
-    options.store = comm::make_folder_store(folder);
-    options.process = rank;
-    options.processes = 2;
-    gloo = std::make_unique<players>(
-      std::move(comm::join_gloo_group(options).front()));
+    gloo = join_over_gloo(rank, folder + "/gloo", std::nullopt);
+    gloo_host = join_over_gloo(
+      rank, folder + "/gloo_host",
+      comm::host_group_options{comm::host_identity(), folder + "/host",
+                               std::make_shared<comm::process_memory>()});
   }
   struct contender {
     const char* name;
@@ -185,8 +203,13 @@ void measure(std::size_t rank, const plan& wanted, const std::string& folder,
     {"shm_looking", [&](std::size_t n) { shm.play(n, true); }},
     {"shm_asleep", [&](std::size_t n) { shm.play(n, false); }},
     {"tcp_socket", [&](std::size_t n) { tcp.play(n); }}};
-  if (gloo)
+  if (gloo) {
     all.push_back({"gloo", [&](std::size_t n) { gloo->play(n, false); }});
+    all.push_back(
+      {"gloo_host_looking", [&](std::size_t n) { gloo_host->play(n, true); }});
+    all.push_back(
+      {"gloo_host_asleep", [&](std::size_t n) { gloo_host->play(n, false); }});
+  }
   for (std::size_t round = 0; round <= wanted.rounds; ++round)
     for (auto& c : all) {
       c.play(10); // both have arrived

@@ -224,6 +224,18 @@ struct gloo_hosts {
   }
 };
 
+/// Processes that an engine connects, all on one host.
+struct one_host_processes {
+  static constexpr unsigned seeds = 60;
+  static constexpr bool is_immediate = false;
+  static constexpr bool adds_in_rank_order = true;
+  static ends_of_group make(std::span<device* const> on) {
+    static std::atomic<unsigned> seed{1};
+    return on.empty() ? engine_ranks::make(on)
+                      : join_on_hosts(host_map(on.size()), on.size(), seed++);
+  }
+};
+
 /// A group of one of the kinds above, and a variable "x" of each rank.
 template <class Group>
 struct rig {

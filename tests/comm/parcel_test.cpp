@@ -130,7 +130,8 @@ std::string text_of(std::size_t from, std::uint64_t number) {
 } // namespace
 
 TEST_CASE_TEMPLATE("parcels arrive whole and in order", Kind, shm_processes,
-                   engine_processes, gloo_processes) {
+                   engine_processes, gloo_processes, one_host_processes,
+                   host_processes, gloo_hosts) {
   constexpr std::size_t ranks = 3;
   constexpr std::uint64_t each = 100; // more than a ring has room for
   parties<Kind> all{ranks};
@@ -159,7 +160,8 @@ TEST_CASE_TEMPLATE("parcels arrive whole and in order", Kind, shm_processes,
 }
 
 TEST_CASE_TEMPLATE("parcels that come before their receiver are kept", Kind,
-                   shm_processes, engine_processes, gloo_processes) {
+                   shm_processes, engine_processes, gloo_processes,
+                   one_host_processes, host_processes, gloo_hosts) {
   parties<Kind> all{2};
   for (std::uint64_t n = 0; n < 40; ++n)
     all.send(0, 1, n, text_of(0, n));
@@ -171,10 +173,10 @@ TEST_CASE_TEMPLATE("parcels that come before their receiver are kept", Kind,
 }
 
 TEST_CASE_TEMPLATE("parcels of a rank that leaves still arrive", Kind,
-                   shm_processes, engine_processes, gloo_processes) {
+                   shm_processes, engine_processes, gloo_processes,
+                   one_host_processes, host_processes, gloo_hosts) {
+  constexpr std::uint64_t count = 300; // more than a ring has room for
   for (const bool is_late : {false, true}) {
-    // Without a receiver, as many as a ring holds.
-    const std::uint64_t count = is_late ? 10 : 300;
     parties<Kind> all{2};
     if (!is_late)
       all.open();
@@ -191,7 +193,8 @@ TEST_CASE_TEMPLATE("parcels of a rank that leaves still arrive", Kind,
 }
 
 TEST_CASE_TEMPLATE("a receiver that is closed is not called", Kind,
-                   shm_processes, engine_processes, gloo_processes) {
+                   shm_processes, engine_processes, gloo_processes,
+                   one_host_processes, host_processes, gloo_hosts) {
   parties<Kind> all{2};
   all.open();
   all.send(0, 1, 1, "heard");
@@ -205,7 +208,8 @@ TEST_CASE_TEMPLATE("a receiver that is closed is not called", Kind,
 }
 
 TEST_CASE_TEMPLATE("a receiver may answer within its call", Kind, shm_processes,
-                   engine_processes, gloo_processes) {
+                   engine_processes, gloo_processes, one_host_processes,
+                   host_processes, gloo_hosts) {
   struct echo final : parcel_receiver {
     communicator* end = nullptr;
     void arrived(std::size_t from, const parcel_label& label,
@@ -224,6 +228,36 @@ TEST_CASE_TEMPLATE("a receiver may answer within its call", Kind, shm_processes,
   const auto came = all.inboxes[0].wait_for(1, 200);
   CHECK(came.back() == inbox::text{{200, 0}, ""});
   all.ends[1]->close_parcels();
+}
+
+TEST_CASE("parcels within a host do not use the engine, others do") {
+  for (const bool adds : {true, false}) {
+    CAPTURE(adds);
+    const host_map hosts{0, 1, 0, 1};
+    const auto hub = std::make_shared<memory_hub>(hosts.size(), 7);
+    auto ends = join_on_hosts(hosts, hosts.size(), hub, adds);
+    std::vector<inbox> inboxes(ends.size());
+    for (std::size_t r = 0; r < ends.size(); ++r)
+      ends[r]->open_parcels(inboxes[r]);
+    arena memory{make_host_memory_source()};
+    const std::string text(1000, 'x');
+    for (std::size_t from = 0; from < ends.size(); ++from)
+      for (std::size_t to = 0; to < ends.size(); ++to) {
+        if (from == to)
+          continue;
+        const auto before = hub->bytes_posted(from, to);
+        ends[from]->send_parcel(to, parcel_of(memory, {from, to}, text));
+        const auto came = inboxes[to].wait_for(from, 1);
+        CHECK(came[0].content == text);
+        const auto posted = hub->bytes_posted(from, to) - before;
+        if (hosts[from] == hosts[to])
+          CHECK(posted == 0);
+        else
+          CHECK(posted >= text.size());
+      }
+    for (auto& end : ends)
+      end->close_parcels();
+  }
 }
 
 TEST_CASE("a group within one process has no parcels") {

@@ -115,7 +115,7 @@ struct peer_state {
 /// **Determinism.** The result does not depend on the order in which ranks
 /// arrive, or on the threads that merge. All kinds of groups add in rank order,
 /// ((x0 + x1) + x2) + ..., but for those over several hosts that add inside
-/// each host first (`engine_group_options::hosts`).
+/// each host first (`host_group_options::adds`).
 ///
 /// **Errors.** If a call fails, it fails on all ranks. Each rank learns of it
 /// when it makes the call or, if it waits, through its completion. The error

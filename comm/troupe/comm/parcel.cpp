@@ -13,8 +13,9 @@ void parcel_gate::open(parcel_receiver& to) {
     to_->arrived(p.from, p.label, p.content);
   kept_.clear();
   if (lost_)
-    to_->malformed(
-      *lost_, {errc::out_of_memory, "there was no memory for a parcel of it"});
+    to_->malformed(*lost_, {errc::peer_failure,
+                            "it sent a malformed parcel, or there was no "
+                            "memory for one"});
 }
 
 void parcel_gate::close() noexcept {
@@ -41,6 +42,8 @@ void parcel_gate::refuse(std::size_t from, const error& why) noexcept {
   std::lock_guard guard{mutex_};
   if (state_ == state::passes)
     to_->malformed(from, why);
+  else if (state_ == state::keeps && !lost_)
+    lost_ = from;
 }
 
 } // namespace troupe::comm

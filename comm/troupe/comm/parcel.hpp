@@ -54,7 +54,8 @@ public:
   /// one is malformed.
   void deliver(std::size_t from, const parcel_label& label,
                std::span<const std::byte> content) noexcept;
-  /// Tells the receiver that a rank has sent something that is no parcel.
+  /// Tells the receiver, now or when there is one, that a rank has sent
+  /// something that is no parcel.
   void refuse(std::size_t from, const error& why) noexcept;
 
 private:

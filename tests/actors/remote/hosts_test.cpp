@@ -61,11 +61,13 @@ void put_on_network(node_options& node, const job_files& files) {
 /// Twenty steps with batches of several sizes. Returns the bits of all losses
 /// and of the parameters at the end.
 std::string train(const small_net& net, std::size_t processes,
-                  merge_strategy strategy, node_options node) {
+                  merge_strategy strategy, node_options node,
+                  const std::vector<graph::handle_place>& places = {}) {
   constexpr std::array<std::int64_t, 4> sizes{10, 1, 3, 7};
   auto options = options_over(processes, strategy);
   options.parameters = net.parameters();
   options.seed = 5;
+  options.places = places;
   if (node.processes() > 1)
     options.nodes = std::move(node);
   else // processes share no parameters either
@@ -117,6 +119,16 @@ std::set<std::string> addresses_in_use() {
   }
   all.erase("00000000"); // the other end of who listens
   return all;
+}
+
+/// Bytes that the network of this thread has carried within this machine.
+std::uint64_t bytes_of_network() {
+  std::ifstream in{"/proc/thread-self/net/dev"};
+  for (std::string line; std::getline(in, line);)
+    if (const auto colon = line.find(':');
+        colon != std::string::npos && contains(line.substr(0, colon), "lo"))
+      return std::stoull(line.substr(colon + 1));
+  return 0;
 }
 
 std::vector<std::string> last_words(process_group& run, std::size_t processes) {
@@ -205,6 +217,52 @@ TEST_CASE("deterministic runs on two hosts have the bits of one process") {
     move_to_host(n, files);
     n.deterministic = true;
   });
+}
+
+TEST_CASE("placed handles of two hosts have the bits of one process") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(4);
+  const auto net = make_wide_mlp();
+  constexpr auto strategy = merge_strategy::all_reduce;
+  const auto expected = train(net, 4, strategy, {});
+  process_group run{4, [&](node_options node) {
+                      move_to_host(node, files);
+                      node.deterministic = true;
+                      // Within a host, and from one to the other.
+                      return train(net, 4, strategy, std::move(node),
+                                   {{"*_grad#*@cpu:0", 1, "a"},
+                                    {"*_grad#*@cpu:1", 2, "b"},
+                                    {"*#*3@cpu:3", 2, "c"},
+                                    {"*#*@cpu:2", 0, "d"}});
+                    }};
+  for (auto& word : last_words(run, 4))
+    CHECK(word == expected);
+}
+
+TEST_CASE("values between processes of a host do not use its network") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(2);
+  const auto net = make_wide_mlp();
+  for (const bool deterministic : {false, true}) {
+    CAPTURE(deterministic);
+    const auto before = bytes_of_network();
+    process_group run{2, [&](node_options node) {
+                        put_on_network(node, files);
+                        node.deterministic = deterministic;
+                        return train(net, 2, merge_strategy::none,
+                                     std::move(node), {{"*#*", 0, "all"}});
+                      }};
+    const auto words = last_words(run, 2);
+    CHECK(!contains(words[0], "error"));
+    // Twenty steps, in each of which more than 100 kB go one way.
+    const auto carried = bytes_of_network() - before;
+    CHECK(carried > 0);
+    CHECK(carried < 1'000'000);
+  }
 }
 
 TEST_CASE("hosts of several processes share rows, and state with reduce") {
@@ -307,13 +365,17 @@ TEST_CASE("any process of two hosts that is killed or stopped is named") {
       CAPTURE(victim);
       std::array<int, 2> begun{};
       REQUIRE(::pipe(begun.data()) == 0);
-      process_group run{4, [&](node_options node) {
-                          move_to_host(node, files);
-                          node.silence_limit_ms = 1000;
-                          return train_on(
-                            net, options_over(4, merge_strategy::all_reduce),
-                            std::move(node), begun[1]);
-                        }};
+      process_group run{
+        4, [&](node_options node) {
+          move_to_host(node, files);
+          node.silence_limit_ms = 1000;
+          auto options = options_over(4, merge_strategy::all_reduce);
+          // The processes of a host wait for each other's
+          // values, too.
+          options.places = {{"*_grad#*@cpu:0", 1, "a"},
+                            {"*_grad#*@cpu:3", 2, "b"}};
+          return train_on(net, options, std::move(node), begun[1]);
+        }};
       wait_for_bytes(begun[0], 4);
       run.kill(victim, signal);
       for (std::size_t p = 0; p < 4; ++p) {

@@ -41,12 +41,14 @@ ranks_of(std::size_t process, std::size_t processes, std::size_t ranks) {
 }
 
 /// The ends of a group over memory, or over Gloo, that adds by host.
+/// @param adds false: only parcels go through the memory of a host
 inline std::vector<std::unique_ptr<comm::communicator>>
 join_on_hosts(const host_map& hosts, std::size_t ranks,
-              const std::shared_ptr<memory_hub>& hub) {
+              const std::shared_ptr<memory_hub>& hub, bool adds = true) {
   const auto path = socket_path();
   return join_on_threads(hosts.size(), ranks, [&](std::size_t p) {
     auto own = on_host(hosts[p], path);
+    own.hosts->adds = adds;
     own.ranks = ranks_of(p, hosts.size(), ranks);
     return comm::join_engine_group(std::make_unique<memory_engine>(hub, p),
                                    own);

@@ -295,12 +295,19 @@ TEST_CASE("values in memory that the host shares are added where they lie") {
   });
 }
 
-TEST_CASE("one host, or one rank per host, adds in rank order") {
-  for (const auto& [hosts, ranks] :
-       {layout{{0, 0, 0}, 3}, layout{{0, 1, 2}, 3}}) {
-    auto ends = join_on_hosts(hosts, ranks, 1);
+TEST_CASE("without sums by host, values are added in rank order") {
+  struct kind {
+    host_map hosts;
+    bool adds, has_neighbours;
+  };
+  for (const auto& [hosts, adds, has_neighbours] :
+       {kind{{0, 0, 0}, true, true}, kind{{0, 1, 2}, true, false},
+        kind{{0, 1, 0}, false, true}}) {
+    auto ends = join_on_hosts(
+      hosts, 3, std::make_shared<memory_hub>(hosts.size(), 1), adds);
     on_all(3, [&](std::size_t r) {
-      CHECK(ends[r]->memory() == nullptr);
+      const bool is_alone = !has_neighbours || (hosts[1] == 1 && r == 1);
+      CHECK((ends[r]->memory() == nullptr) == is_alone);
       const float values[] = {1e8f, -1e8f, 1};
       auto t = tensor::make(host(), {5'000}, dtype::float32);
       std::ranges::fill(t.values<float>(), values[r]);

@@ -35,6 +35,11 @@ public:
     std::lock_guard guard{mutex_};
     return bytes_[{from, to}];
   }
+  /// Bytes of the messages that one process has posted to the other.
+  std::size_t bytes_posted(std::size_t from, std::size_t to) {
+    std::lock_guard guard{mutex_};
+    return posted_[{from, to}];
+  }
 
 private:
   friend class memory_engine;
@@ -57,7 +62,7 @@ private:
   std::condition_variable news_;
   std::vector<inbox> inboxes_;
   std::map<meeting_point, std::deque<started*>> sends_, receives_;
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> bytes_;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> bytes_, posted_;
 };
 
 class memory_engine final : public comm::engine {
@@ -71,6 +76,7 @@ public:
 
   void post(std::size_t to, std::span<const std::byte> message) override {
     std::lock_guard guard{hub_->mutex_};
+    hub_->posted_[{process(), to}] += message.size();
     if (!hub_->inboxes_[to].is_closed)
       hub_->inboxes_[to].messages[process()].emplace_back(message.begin(),
                                                           message.end());

@@ -29,7 +29,8 @@ public:
     hello.process = std::uint32_t(process);
     hello.processes = std::uint32_t(by_.processes());
     hello.ranks = comm::bit_of(process);
-    hello.adds_by_host = options.hosts ? 1 : 0;
+    if (options.hosts)
+      hello.hosts = comm::host_use::parcels_and_sums;
     hello.host = options.hosts ? options.hosts->host : 0;
     hello.letter_bytes = options.letter_bytes;
     hello.piece_bytes = options.piece_bytes;

@@ -110,16 +110,15 @@ template <class Options>
 Options options_between(const group_place& place, const node_options& options,
                         std::shared_ptr<comm::process_memory> own) {
   auto group = options_of<Options>(place);
-  if (options.deterministic)
-    return group;
   // Process 0 of another run can have the same port on another host, and hosts
   // that are containers can have this folder in common.
   const auto host = comm::host_identity();
   fingerprint where;
   where.add(options.host);
   where.add(&host, sizeof host);
-  group.hosts = comm::host_group_options{host, place.path + "." + where.text(),
-                                         std::move(own)};
+  group.hosts =
+    comm::host_group_options{host, place.path + "." + where.text(),
+                             std::move(own), !options.deterministic};
   return group;
 }
 

@@ -206,6 +206,25 @@ std::vector<peer_state> engine_group::peers() const {
   return others;
 }
 
+// -- looking ------------------------------------------------------------------
+
+bool engine_group::progress() {
+  const bool any = nearby_parcels_ && nearby_parcels_->progress();
+  return engine_->progress() || any;
+}
+
+void engine_group::begin_looking() {
+  if (nearby_parcels_)
+    nearby_parcels_->begin_looking();
+  engine_->begin_looking();
+}
+
+void engine_group::end_looking() {
+  engine_->end_looking();
+  if (nearby_parcels_)
+    nearby_parcels_->end_looking();
+}
+
 // -- calls --------------------------------------------------------------------
 
 bool engine_group::is_own(std::size_t rank) const noexcept {
@@ -449,7 +468,14 @@ void engine_group::pass_on(std::span<const std::byte> parcel) {
                    parcel.subspan(sizeof head));
 }
 
-void engine_group::send_parcel(std::size_t rank, std::size_t to,
+void engine_group::send_parcel(std::size_t rank, std::size_t to, parcel p) {
+  if (nearby_parcels_ && nearby_parcels_->reaches(to))
+    nearby_parcels_->send(rank, to, std::move(p));
+  else
+    post_parcel(rank, to, p);
+}
+
+void engine_group::post_parcel(std::size_t rank, std::size_t to,
                                const parcel& p) {
   const message_head head{.kind = message_kind::parcel,
                           .rank = static_cast<std::uint32_t>(rank),

@@ -7,6 +7,7 @@
 #include <troupe/comm/engine/exchange.hpp>
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/engine/message.hpp>
+#include <troupe/comm/engine/nearby_parcels.hpp>
 #include <troupe/comm/engine/neighbours.hpp>
 #include <troupe/comm/engine/staged_call.hpp>
 #include <troupe/comm/letters_plan.hpp>
@@ -47,6 +48,9 @@ namespace troupe::comm {
 /// error(peer_failure) that names it. If a process has not enough memory for
 /// results, it leaves the group, because others may have theirs already.
 ///
+/// **Parcels** between processes of the same host go through shared memory,
+/// others are messages.
+///
 /// **Signs of life.** A beat is a message to all processes. Those of a process
 /// that is lost or stopped just stop. The connections of a stopped process
 /// stay: it is not lost, and whoever watches beats must notice it.
@@ -76,12 +80,12 @@ public:
   void leave(std::size_t rank, const error& why);
   void beat(std::uint64_t steps, std::string_view doing);
   std::vector<peer_state> peers() const;
-  bool progress() { return engine_->progress(); }
-  void begin_looking() { engine_->begin_looking(); }
-  void end_looking() { engine_->end_looking(); }
+  bool progress();
+  void begin_looking();
+  void end_looking();
   void open_parcels(parcel_receiver& to) { parcels_.open(to); }
   void close_parcels() noexcept { parcels_.close(); }
-  void send_parcel(std::size_t rank, std::size_t to, const parcel& p);
+  void send_parcel(std::size_t rank, std::size_t to, parcel p);
   ///@}
   /// Memory of this process that others of its host read; null if there is
   /// none.
@@ -167,6 +171,7 @@ private:
   void take_beat(std::size_t from, const message_head& head,
                  std::span<const std::byte> message);
   void lose(std::size_t process, const error& why, notices& to);
+  void post_parcel(std::size_t rank, std::size_t to, const parcel& p);
   void pass_on(std::span<const std::byte> parcel);
   void require_rank_of(std::size_t process, const message_head& head) const;
 
@@ -192,6 +197,7 @@ private:
   std::vector<std::vector<std::size_t>> hosts_;
   std::unique_ptr<neighbours> nearby_; // null: no other process on this host
   parcel_gate parcels_;
+  std::optional<nearby_parcels> nearby_parcels_; // if there is `nearby_`
 
   mutable std::mutex mutex_;      // guards all that follow
   std::condition_variable work_;  // for the group's thread

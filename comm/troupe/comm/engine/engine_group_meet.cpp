@@ -45,25 +45,38 @@ std::string process_text(std::size_t process) {
   return "process " + std::to_string(process);
 }
 
-/// The processes of each host, in the order of their first ones. Empty if there
-/// is one host, or no host has several ranks.
-std::vector<std::vector<std::size_t>>
-hosts_of(const std::vector<std::optional<hello_message>>& hellos) {
-  std::vector<std::vector<std::size_t>> hosts;
-  bool has_several = false;
+using hellos_of_processes = std::vector<std::optional<hello_message>>;
+using processes_of_hosts = std::vector<std::vector<std::size_t>>;
+
+/// The processes of each host, in the order of their first ones.
+processes_of_hosts hosts_of(const hellos_of_processes& hellos) {
+  processes_of_hosts hosts;
   for (std::size_t p = 0; p < hellos.size(); ++p) {
     const auto own = std::ranges::find_if(hosts, [&](auto& all) {
       return hellos[all.front()]->host == hellos[p]->host;
     });
-    has_several |= own != hosts.end() || !std::has_single_bit(hellos[p]->ranks);
     if (own == hosts.end())
       hosts.push_back({p});
     else
       own->push_back(p);
   }
-  return has_several && hosts.size() > 1
-           ? hosts
-           : std::vector<std::vector<std::size_t>>{};
+  return hosts;
+}
+
+/// False if there is one host, or no host has several ranks.
+bool can_add_by_host(const processes_of_hosts& hosts,
+                     const hellos_of_processes& hellos) {
+  return hosts.size() > 1
+         && (hosts.size() < hellos.size()
+             || std::ranges::any_of(hellos, [](auto& hello) {
+                  return !std::has_single_bit(hello->ranks);
+                }));
+}
+
+host_use use_of(const std::optional<host_group_options>& hosts) {
+  if (!hosts)
+    return host_use::none;
+  return hosts->adds ? host_use::parcels_and_sums : host_use::parcels;
 }
 
 } // namespace
@@ -79,7 +92,7 @@ engine_group::engine_group(std::unique_ptr<engine> by,
                  + std::to_string(max_ranks));
   own_hello_.process = static_cast<std::uint32_t>(engine_->process());
   own_hello_.processes = static_cast<std::uint32_t>(engine_->processes());
-  own_hello_.adds_by_host = options.hosts ? 1 : 0;
+  own_hello_.hosts = use_of(options.hosts);
   own_hello_.host = options.hosts ? options.hosts->host : 0;
   own_hello_.ranks = mask_of_ranks(*engine_, options);
   own_hello_.letter_bytes = options.letter_bytes;
@@ -108,6 +121,7 @@ engine_group::~engine_group() {
     work_.notify_all();
   }
   thread_.join();
+  parcels_.close(); // a receiver could use the way that has gone first
   engine_->close();
 }
 
@@ -165,8 +179,7 @@ void engine_group::check_hellos() const {
       refuse_group(process_text(p) + " says that it is "
                    + std::to_string(hello.process) + " of "
                    + std::to_string(hello.processes));
-    if (hello.adds_by_host != like.adds_by_host
-        || hello.letter_bytes != like.letter_bytes
+    if (hello.hosts != like.hosts || hello.letter_bytes != like.letter_bytes
         || hello.piece_bytes != like.piece_bytes)
       refuse_group(process_text(p) + " has other options than process 0");
     if (hello.ranks == 0 || hello.ranks >= bit_of(max_ranks))
@@ -179,15 +192,16 @@ void engine_group::check_hellos() const {
     refuse_group("no process has rank " + std::to_string(std::countr_one(all)));
 }
 
-/// Finds out which processes share a host, and meets those of this one.
+/// Finds out which processes share a host, and meets those of this one. Values
+/// are added by host if that saves anything.
 void engine_group::meet_neighbours(const engine_group_options& options) {
   if (!options.hosts)
     return;
-  hosts_ = hosts_of(hellos_);
-  if (hosts_.empty())
-    return;
+  const auto hosts = hosts_of(hellos_);
+  if (options.hosts->adds && can_add_by_host(hosts, hellos_))
+    hosts_ = hosts;
   const auto& own =
-    *std::ranges::find_if(hosts_, [this](const std::vector<std::size_t>& all) {
+    *std::ranges::find_if(hosts, [this](const std::vector<std::size_t>& all) {
       return std::ranges::find(all, engine_->process()) != all.end();
     });
   if (own.size() < 2)
@@ -206,10 +220,12 @@ void engine_group::meet_neighbours(const engine_group_options& options) {
   if (std::error_code ignored; at.process == 0) // left by a run that was killed
     std::filesystem::remove(at.path, ignored);
   nearby_ = std::make_unique<neighbours>(at, own_memory_);
+  nearby_parcels_.emplace(*nearby_, memory_, parcels_);
 }
 
 void engine_group::begin(const engine_group_options& options) {
-  exchange_options how{{}, options.piece_bytes, hosts_, nearby_.get()};
+  exchange_options how{
+    {}, options.piece_bytes, hosts_, hosts_.empty() ? nullptr : nearby_.get()};
   notices none;
   lock held{mutex_};
   for (auto& hello : hellos_) {
@@ -294,7 +310,7 @@ join_engine_group(std::unique_ptr<engine> by,
     }
     void close_parcels() noexcept override { group().close_parcels(); }
     void send_parcel(std::size_t to, parcel p) override {
-      group().send_parcel(rank(), to, p);
+      group().send_parcel(rank(), to, std::move(p));
     }
   };
   const auto group = std::make_shared<engine_group>(std::move(by), options);

@@ -16,8 +16,8 @@
 
 namespace troupe::comm {
 
-/// How the processes of a group over an engine find those of the same host, and
-/// add their values in memory that all of them map.
+/// How the processes of a group over an engine find those of the same host.
+/// They share memory, through which their parcels go.
 struct host_group_options {
   /// Equal in the processes of a host alone, such as `host_identity()`.
   std::uint64_t host = 0;
@@ -27,6 +27,12 @@ struct host_group_options {
   /// Memory of this process, in which values are added where they lie; others
   /// are copied there first.
   std::shared_ptr<process_memory> memory = {};
+  /// The same in all processes. Values that are not in letters are added inside
+  /// each host first, so that it sends one value instead of one per rank.
+  /// Results then depend on which ranks a host has: (x0 + x1) + (x2 + x3) for
+  /// two hosts of two ranks. Makes no difference if there is one host, or each
+  /// host has one rank.
+  bool adds = true;
 };
 
 /// What the processes of a group over an engine agree on, and how long to wait
@@ -42,11 +48,8 @@ struct engine_group_options {
   ///@{
   /// The same in all processes.
 
-  /// If set (not all of it is the same in all processes), values that are not
-  /// in letters are added inside each host first, so that it sends one value
-  /// instead of one per rank. Results then depend on which ranks a host has:
-  /// (x0 + x1) + (x2 + x3) for two hosts of two ranks. Makes no difference if
-  /// there is one host, or each host has one rank.
+  /// Whether processes of a host share memory; what it says differs between
+  /// processes.
   std::optional<host_group_options> hosts = {};
   /// Larger values are sent in pieces of this size.
   std::size_t piece_bytes = std::size_t{1} << 20;
@@ -70,8 +73,8 @@ struct gloo_group_options : engine_group_options {
 
 /// Joins a group over TCP (Gloo), and waits for the other processes. Result i
 /// is the end of this process's i-th rank. Values can be in any memory that the
-/// CPU can read and write; without `hosts`, results have the bits of
-/// `make_local_group`.
+/// CPU can read and write; unless values are added by host, results
+/// have the bits of `make_local_group`.
 ///
 /// The connections have no password: whoever can connect to the address can
 /// disturb the group. A process that is lost is noticed and named. One that is

@@ -39,13 +39,16 @@ struct message_head {
   std::uint64_t hash = 0;
 };
 
+/// What processes of the same host do in the memory that they share.
+enum class host_use : std::uint32_t { none, parcels, parcels_and_sums };
+
 struct hello_message {
   message_kind kind = message_kind::hello;
   std::uint32_t process = 0;
   std::uint32_t processes = 0;
-  std::uint32_t adds_by_host = 0;
+  host_use hosts = host_use::none;
   rank_mask ranks = 0; ///< of the process
-  /// If `adds_by_host`; equal in processes of the same host.
+  /// Unless `hosts` is none; equal in processes of the same host.
   std::uint64_t host = 0;
   std::uint64_t letter_bytes = 0;
   std::uint64_t piece_bytes = 0;

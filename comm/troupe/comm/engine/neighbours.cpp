@@ -2,7 +2,6 @@
 #include <troupe/comm/engine/neighbours.hpp>
 
 #include <troupe/base/error.hpp>
-#include <troupe/comm/letter.hpp>
 
 #include <new>
 #include <string>
@@ -12,15 +11,15 @@ namespace troupe::comm {
 neighbours::neighbours(const shm_group_options& at,
                        std::shared_ptr<process_memory> own)
   : met_(shm::meet(at, *own,
-                   {sizeof(flag) * max_ranks,
-                    [](std::byte* all, std::size_t) {
-                      for (std::size_t p = 0; p < max_ranks; ++p)
-                        new (all + p * sizeof(flag)) flag{};
+                   {sizeof(common_part) + shm::bytes_of_rings(at.processes),
+                    [](std::byte* all, std::size_t processes) {
+                      new (all) common_part;
+                      shm::make_rings(all + sizeof(common_part), processes);
                     }})),
     self_(at.process) {}
 
-neighbours::flag* neighbours::flags() const noexcept {
-  return std::launder(reinterpret_cast<flag*>(met_.common.data()));
+neighbours::common_part& neighbours::common() const noexcept {
+  return *std::launder(reinterpret_cast<common_part*>(met_.common.data()));
 }
 
 bool neighbours::is_shared(const std::byte* first,
@@ -42,14 +41,15 @@ const std::byte* neighbours::at(std::size_t of, std::uint64_t place,
 }
 
 void neighbours::break_off() noexcept {
-  flags()[self_].is_set.store(1, std::memory_order_relaxed);
+  common().has_broken_off[self_].store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void neighbours::require_intact() const {
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  const auto& flags = common().has_broken_off;
   for (std::size_t p = 0; p < count(); ++p)
-    if (p != self_ && flags()[p].is_set.load(std::memory_order_relaxed) != 0)
+    if (p != self_ && flags[p].load(std::memory_order_relaxed) != 0)
       throw error(errc::peer_failure, "process " + std::to_string(p)
                                         + " of this host has broken off");
 }

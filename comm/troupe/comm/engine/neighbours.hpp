@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/comm/letter.hpp>
 #include <troupe/comm/shm/join.hpp>
 #include <troupe/comm/shm/meeting.hpp>
+#include <troupe/comm/shm/parcel_ring.hpp>
+#include <troupe/comm/shm/process_line.hpp>
 #include <troupe/comm/shm/process_memory.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 namespace troupe::comm {
 
@@ -37,18 +43,32 @@ public:
   const std::byte* at(std::size_t of, std::uint64_t place,
                       std::size_t bytes) const;
 
+  ///@{
+  /// For parcels between them: all processes, by number, the bells that wake
+  /// them, and the rings.
+  const std::vector<shm::member>& members() const noexcept {
+    return met_.members;
+  }
+  std::span<shm::process_line> lines() const noexcept { return common().lines; }
+  shm::parcel_ring* rings() const noexcept {
+    return shm::rings_behind<common_part>(met_.common);
+  }
+  ///@}
+
   void break_off() noexcept;
   /// Throws error(peer_failure) if another process has broken off.
   void require_intact() const;
 
 private:
-  /// The beginning of the common memory, by neighbour: 1 once it has broken
-  /// off. Stored before the process uses its memory again, loaded after another
-  /// has read it; with fences, because the bytes in between are plain.
-  struct flag {
-    std::atomic<std::uint32_t> is_set;
+  /// The beginning of the common memory; the rings of parcels lie behind it.
+  struct common_part {
+    /// By neighbour: 1 once it has broken off. Stored before the process uses
+    /// its memory again, loaded after another has read it; with fences, because
+    /// the bytes in between are plain.
+    std::array<std::atomic<std::uint32_t>, max_ranks> has_broken_off{};
+    std::array<shm::process_line, max_ranks> lines;
   };
-  flag* flags() const noexcept;
+  common_part& common() const noexcept;
 
   shm::meeting met_;
   std::size_t self_;

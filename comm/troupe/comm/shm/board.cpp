@@ -3,12 +3,7 @@
 
 #include <troupe/base/failure_codec.hpp>
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 #include <cstring>
 #include <new>
 #include <string>
@@ -16,13 +11,6 @@
 namespace troupe::comm::shm {
 
 namespace {
-
-/// Not a private futex: the word is in other processes, too.
-long futex(std::atomic<std::uint32_t>& word, int operation,
-           std::uint32_t value) noexcept {
-  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word),
-                   operation, value, nullptr, nullptr, 0);
-}
 
 std::string encode_shortly(const error& why) {
   auto text = encode_failure(why);
@@ -87,21 +75,6 @@ error posted_error::read() const {
 board::board() noexcept {
   for (std::size_t i = 0; i < call_slots; ++i) // calls are numbered from 1
     calls[i].number.store(i == 0 ? call_slots : i, std::memory_order_relaxed);
-}
-
-void ring(process_line& process) noexcept {
-  if (process.looking.load(std::memory_order_seq_cst) != 0)
-    return;
-  process.bell.fetch_add(1, std::memory_order_seq_cst);
-  if (process.asleep.exchange(0, std::memory_order_seq_cst) != 0)
-    futex(process.bell, FUTEX_WAKE, INT_MAX);
-}
-
-void sleep(process_line& own, std::uint32_t heard) noexcept {
-  own.asleep.store(1, std::memory_order_seq_cst);
-  if (own.bell.load(std::memory_order_seq_cst) == heard)
-    futex(own.bell, FUTEX_WAIT, heard);
-  own.asleep.store(0, std::memory_order_relaxed);
 }
 
 } // namespace troupe::comm::shm

@@ -22,8 +22,7 @@ namespace {
 /// The board, and the rings of parcels behind it.
 void make_board(std::byte* at, std::size_t processes) {
   new (at) board;
-  for (std::size_t i = 0; i < processes * processes; ++i)
-    new (at + sizeof(board) + i * sizeof(parcel_ring)) parcel_ring;
+  make_rings(at + sizeof(board), processes);
 }
 
 /// Throws if a rank is missing.
@@ -58,10 +57,8 @@ public:
     group().beat(steps, doing);
   }
   std::vector<peer_state> peers() const override { return group().peers(); }
-  void open_parcels(parcel_receiver& to) override {
-    group().parcels().open(to);
-  }
-  void close_parcels() noexcept override { group().parcels().close(); }
+  void open_parcels(parcel_receiver& to) override { group().gate().open(to); }
+  void close_parcels() noexcept override { group().gate().close(); }
   void send_parcel(std::size_t to, parcel p) override {
     group().parcels().send(rank(), to, std::move(p));
   }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <troupe/comm/parcel.hpp>
+#include <troupe/comm/shm/shared_segment.hpp>
 #include <troupe/kernels/memory/size_class.hpp>
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 namespace troupe::comm::shm {
 
@@ -43,9 +45,22 @@ struct parcel_ring {
   }
 };
 
-/// The rings of all pairs of processes lie behind the board.
+///@{
+/// The rings of all pairs of processes, in common memory. They lie behind what
+/// else is there, which `Before` is.
 inline std::size_t bytes_of_rings(std::size_t processes) noexcept {
   return processes * processes * sizeof(parcel_ring);
 }
+inline void make_rings(std::byte* at, std::size_t processes) noexcept {
+  for (std::size_t i = 0; i < processes * processes; ++i)
+    new (at + i * sizeof(parcel_ring)) parcel_ring;
+}
+template <class Before>
+parcel_ring* rings_behind(const shared_segment& common) noexcept {
+  static_assert(sizeof(Before) % alignof(parcel_ring) == 0);
+  return std::launder(
+    reinterpret_cast<parcel_ring*>(common.data() + sizeof(Before)));
+}
+///@}
 
 } // namespace troupe::comm::shm

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <new>
 #include <thread>
 #include <utility>
 
@@ -20,13 +19,12 @@ constexpr std::uint64_t patience_at_end_ns = 500'000'000;
 
 } // namespace
 
-parcel_traffic::parcel_traffic(const shared_segment& shared,
+parcel_traffic::parcel_traffic(std::span<process_line> lines,
+                               parcel_ring* rings,
                                const std::vector<member>& members,
-                               std::size_t self, arena& memory)
-  : board_(*std::launder(reinterpret_cast<board*>(shared.data()))),
-    rings_(std::launder(
-      reinterpret_cast<parcel_ring*>(shared.data() + sizeof(board)))),
-    members_(members), self_(self), memory_(memory), ways_(members.size()) {
+                               std::size_t self, arena& memory, parcel_gate& to)
+  : lines_(lines), rings_(rings), members_(members), self_(self),
+    memory_(memory), gate_(to), ways_(members.size()) {
   for (std::size_t p = 0; p < members_.size(); ++p)
     ways_[p].ring = &ring(self_, p);
 }
@@ -71,7 +69,7 @@ void parcel_traffic::send(std::size_t from, std::size_t to, parcel p) {
     fill(way);
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  shm::ring(board_.processes[process]);
+  shm::ring(lines_[process]);
 }
 
 /// How many entries the other process has read. What it says is not believed
@@ -123,7 +121,7 @@ bool parcel_traffic::send_waiting() {
     }
     if (filled) {
       std::atomic_thread_fence(std::memory_order_seq_cst);
-      shm::ring(board_.processes[p]);
+      shm::ring(lines_[p]);
     }
     any |= filled;
   }
@@ -132,17 +130,9 @@ bool parcel_traffic::send_waiting() {
 
 // -- receiving ----------------------------------------------------------------
 
-void parcel_traffic::open(parcel_receiver& to) {
-  gate_.open(to);
-  is_open_.store(true, std::memory_order_relaxed);
-  advance();
-}
-
 bool parcel_traffic::has_news() const noexcept {
   if (full_ways_.load(std::memory_order_relaxed) != 0)
     return true;
-  if (!is_open_.load(std::memory_order_relaxed))
-    return false;
   for (std::size_t p = 0; p < members_.size(); ++p) {
     const auto& ring = rings_[p * members_.size() + self_];
     if (ring.written.load(std::memory_order_acquire)
@@ -157,8 +147,7 @@ bool parcel_traffic::advance() {
     return false;
   bool any = false;
   for (std::uint32_t seen = 1;;) {
-    const bool takes = is_open_.load(std::memory_order_relaxed);
-    for (std::size_t p = 0; takes && p < members_.size(); ++p)
+    for (std::size_t p = 0; p < members_.size(); ++p)
       any |= take_all(p);
     any |= send_waiting();
     if (requests_.compare_exchange_strong(seen, 0, std::memory_order_acq_rel))
@@ -184,7 +173,7 @@ bool parcel_traffic::take_all(std::size_t from) {
   if (next != before
       && ring.wants_room.exchange(false, std::memory_order_seq_cst)) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    shm::ring(board_.processes[from]);
+    shm::ring(lines_[from]);
   }
   return next != before;
 }

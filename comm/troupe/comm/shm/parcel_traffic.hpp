@@ -3,10 +3,9 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/comm/parcel.hpp>
-#include <troupe/comm/shm/board.hpp>
 #include <troupe/comm/shm/meeting.hpp>
 #include <troupe/comm/shm/parcel_ring.hpp>
-#include <troupe/comm/shm/shared_segment.hpp>
+#include <troupe/comm/shm/process_line.hpp>
 #include <troupe/kernels/memory/arena.hpp>
 
 #include <atomic>
@@ -15,31 +14,34 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace troupe::comm::shm {
 
-/// The parcels that a process sends to the others of its group, and gets from
+/// The parcels that a process sends to the others of its host, and gets from
 /// them. An entry of 64 bytes goes through a ring. The content stays where the
-/// sender wrote it, in its segment, until the receiver has read it.
+/// sender wrote it, in its segment, until the receiver has read it. A bell
+/// wakes the receiver, which then calls `advance`.
 ///
 /// Thread rule: any thread.
 class parcel_traffic {
 public:
   /// All must outlive the object.
-  /// @param shared the board, and the rings behind it
+  /// @param lines the bells, by member; in memory that all members map
+  /// @param rings those of all pairs (`bytes_of_rings`), in such memory too
   /// @param self which of the members is this process
-  parcel_traffic(const shared_segment& shared,
+  /// @param memory in this process's segment
+  /// @param to gets the parcels of the others
+  parcel_traffic(std::span<process_line> lines, parcel_ring* rings,
                  const std::vector<member>& members, std::size_t self,
-                 arena& memory);
+                 arena& memory, parcel_gate& to);
   /// Waits half a second for room for parcels that have none. Memory that
   /// another process may still read is not used again.
   ~parcel_traffic();
   parcel_traffic(const parcel_traffic&) = delete;
   parcel_traffic& operator=(const parcel_traffic&) = delete;
-
-  void open(parcel_receiver& to);
-  void close() noexcept { gate_.close(); }
 
   /// Sends a parcel of a rank of this process to the process of rank `to`.
   /// Never waits: parcels for which the ring has no room follow later. Copies
@@ -75,14 +77,12 @@ private:
   void refuse(std::size_t from);
   bool send_waiting();
 
-  board& board_;
+  std::span<process_line> lines_;
   parcel_ring* rings_;
   const std::vector<member>& members_;
   std::size_t self_;
   arena& memory_;
-  parcel_gate gate_;
-  /// Set by `open`. Relaxed: what comes before is passed on by `open`.
-  std::atomic<bool> is_open_{false};
+  parcel_gate& gate_;
   std::deque<way_out> ways_; // by process
   /// Ways with parcels that wait for room. Relaxed: a hint for threads that
   /// look, which look again.

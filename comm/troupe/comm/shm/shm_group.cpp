@@ -34,7 +34,8 @@ shm_group::shm_group(shared_segment shared, std::vector<member> members,
   : shared_(std::move(shared)), board_(&board_in(shared_)),
     members_(std::move(members)), self_(self), own_memory_(std::move(own)),
     memory_(own_memory_->memory()),
-    parcels_(shared_, members_, self_, memory_) {
+    parcels_(board_->processes, rings_behind<board>(shared_), members_, self_,
+             memory_, gate_) {
   rank_mask all = 0;
   for (auto& m : members_)
     all |= m.ranks;

@@ -76,8 +76,11 @@ public:
   void begin_looking() noexcept;
   void end_looking();
   ///@}
-  /// The parcels between this process and the others.
+  ///@{
+  /// The parcels between this process and the others, and where they arrive.
   parcel_traffic& parcels() noexcept { return parcels_; }
+  parcel_gate& gate() noexcept { return gate_; }
+  ///@}
   /// Returns when no completion of the rank's calls is called any more. The
   /// rank has left.
   void wait_for_end(std::size_t rank) const;
@@ -207,6 +210,7 @@ private:
   arena& memory_;
   std::vector<std::unique_ptr<own_rank>> own_;
   std::vector<own_rank*> own_of_rank_; // null for ranks of other processes
+  parcel_gate gate_;
   parcel_traffic parcels_;
   /// The news on which a thread that looks has last worked.
   std::atomic<std::uint32_t> seen_news_{0};
