@@ -347,7 +347,7 @@ void running_job::finish_output() {
 bool running_job::has_notable_logs() const {
   constexpr int usage = 2;
   return first_failed_ && passed_on_ == 0
-         && ranks_[*first_failed_]->process.end()->code() != usage;
+         && ranks_[*first_failed_]->exit_code() != usage;
 }
 
 job_result running_job::result() {
@@ -359,7 +359,7 @@ job_result running_job::result() {
     return {1, failed_hosts_};
   if (!first_failed_)
     return {};
-  return {ranks_[*first_failed_]->process.end()->code(), failure_of_rank()};
+  return {ranks_[*first_failed_]->exit_code(), failure_of_rank()};
 }
 
 std::string running_job::failure_of_rank() const {

@@ -187,6 +187,11 @@ const std::optional<process_end>& launched_rank::look() {
   return process.end();
 }
 
+// A rank whose host was not reached was not started.
+int launched_rank::exit_code() const {
+  return has_lost_host() && !is_logged_in ? 1 : process.end()->code();
+}
+
 std::string launched_rank::end_text(std::size_t rank) const {
   const auto& end = *process.end();
   const auto text = "rank " + std::to_string(rank);

@@ -62,6 +62,8 @@ struct launched_rank {
   bool is_on_its_way();
   /// Looks whether it has ended. Does not wait. If so, closes the input.
   const std::optional<process_end>& look();
+  /// Of one that has ended: that of the launch, if it is the first to fail.
+  int exit_code() const;
   /// "rank 1 failed with exit code 3"; of another host, names that.
   std::string end_text(std::size_t rank) const;
   /// ": " and the last line of errors; empty if there is none.
