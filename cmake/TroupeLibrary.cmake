@@ -59,8 +59,10 @@ function(troupe_library name)
 endfunction()
 
 # A module, `troupe_<name>.so` (base/module.hpp): a shared library that a program
-# loads when it needs it. It has copies of the functions of LINK that it uses, and
-# shares types and interfaces with the program.
+# loads when it needs it. It shares types and interfaces with the program, and has
+# copies of the few functions of LINK that it uses: others are left out, and none
+# of them is shown. It does not use libtroupe.so, because a program that is linked
+# statically would then have all of Troupe twice.
 #   troupe_module(gloo SOURCES a.cpp LINK troupe::comm gloo)
 function(troupe_module name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
@@ -71,7 +73,8 @@ function(troupe_module name)
       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   endif()
   target_link_libraries(troupe_${name} PRIVATE ${arg_LINK} troupe_warnings)
-  target_link_options(troupe_${name} PRIVATE LINKER:--as-needed)
+  target_link_options(troupe_${name} PRIVATE
+    LINKER:--as-needed LINKER:--gc-sections LINKER:--exclude-libs,ALL)
   if(TROUPE_INSTALL)
     install(TARGETS troupe_${name}
       DESTINATION ${CMAKE_INSTALL_LIBDIR}/troupe COMPONENT engines)
