@@ -9,11 +9,13 @@
 #include <support/caught.hpp>
 
 #include "late_device.hpp"
+#include "refusing_device.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -88,6 +90,42 @@ TEST_CASE("a step that fails on one device ends on all, and the next runs") {
     CHECK(caught([&] { exe.run(bad); }).code() == errc::out_of_range);
     CHECK_NOTHROW(exe.run(net.batch(1, 4)));
   }
+}
+
+TEST_CASE("a rank whose stream refuses a launch fails the step of all ranks") {
+  const auto net = make_mlp();
+  const auto check = [&](bool is_late, merge_strategy strategy,
+                         const char* stream, int skipped) {
+    CAPTURE(is_late);
+    CAPTURE(to_string(strategy));
+    CAPTURE(std::string{stream});
+    CAPTURE(skipped);
+    auto options = on(2, strategy, true);
+    options.parameters = net.parameters();
+    std::shared_ptr<device> first = make_cpu_device(0),
+                            second = make_cpu_device(1);
+    if (is_late) {
+      first = make_late_device(0, 4, 20);
+      second = make_late_device(1, 3, 20);
+    }
+    const auto refusing = std::make_shared<refusing_device>(second);
+    options.hooks.device_instances = {first, refusing};
+    executor exe{net.main, options};
+    for (int round = 0; round < 3; ++round) {
+      CHECK_NOTHROW(exe.run(net.batch(0, 4)));
+      refusing->refuse_launch(stream, skipped);
+      const auto e = caught([&] { exe.run(net.batch(1, 4)); });
+      CHECK(e.code() == errc::out_of_memory);
+      CHECK(e.message() == "no memory for a launch");
+      CHECK(e.where().device == "cpu:1");
+    }
+    CHECK_NOTHROW(exe.run(net.batch(2, 4)));
+  };
+  // Ops of CPU devices are not launched, but their ranks' calls are.
+  check(false, merge_strategy::all_reduce, "collective", 0);
+  for (const int skipped : {0, 1, 2})
+    for (const auto* stream : {"collective", "compute"})
+      check(true, merge_strategy::reduce, stream, skipped);
 }
 
 TEST_CASE("ranks of several places meet") {

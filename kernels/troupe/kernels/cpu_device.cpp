@@ -25,7 +25,7 @@ public:
 
   // The producer may be another kind of stream (a simulated transfer, a test's
   // late stream). The CPU itself can only wait by blocking.
-  void wait(stream& producer, ticket position) override {
+  void wait(stream& producer, ticket position) noexcept override {
     if (position != 0)
       producer.synchronize(position);
   }

@@ -86,7 +86,9 @@ public:
   virtual int width() const noexcept = 0;
 
   /// Runs or queues `w`. If `w.execute` runs inside this call and throws,
-  /// `launch` rethrows the exception and `completed` is not called.
+  /// `launch` rethrows the exception and `completed` is not called. If this
+  /// throws for want of memory, `w.execute` may not have been called at all;
+  /// the stream can be used further.
   ///
   /// A stream that does not complete at launch returns `pending`, even if `w`
   /// did nothing. The position lies after everything that the stream was told
@@ -94,9 +96,12 @@ public:
   virtual launch_result launch(work& w, const launch_options& wanted) = 0;
 
   /// Makes work launched here from now on start only after `producer` has
-  /// reached `position`. Does not block the host if the device itself can wait.
-  /// Position 0 is a no-op. Both streams belong to devices of the same kind.
-  virtual void wait(stream& producer, ticket position) = 0;
+  /// reached `position`. Does not block the host if the device itself can wait
+  /// and has the memory for it. Position 0 is a no-op. Both streams belong to
+  /// devices of the same kind. Does not throw, because the launch that follows
+  /// must take place in any case: the work of a rank tells others if it has
+  /// failed.
+  virtual void wait(stream& producer, ticket position) noexcept = 0;
 
   /// True if the device itself can wait for `producer`. If false, a consumer on
   /// this stream is notified only after the producer's work has completed.

@@ -58,7 +58,7 @@ public:
   const std::string& name() const noexcept override { return name_; }
   int width() const noexcept override { return 1; }
   launch_result launch(work&, const launch_options&) override { return {}; }
-  void wait(stream&, ticket) override {}
+  void wait(stream&, ticket) noexcept override {}
   bool finished(ticket) const noexcept override { return true; }
   void synchronize(ticket) override {}
 

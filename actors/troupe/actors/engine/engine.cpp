@@ -459,6 +459,7 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
   auto& launch = pending.launches[which_counter(id)];
   launch.step.store(&step, std::memory_order_relaxed);
   launch.under_way.store(pending.wants_completion, std::memory_order_relaxed);
+  launch.was_executed.store(false, std::memory_order_relaxed);
   wait_for_tickets(pending, step);
   // From here on, the completion can overtake this thread and end the step, and
   // the op can be ready for the next one.
@@ -481,6 +482,7 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
 }
 
 void pending_launch::execute(stream&) {
+  was_executed.store(true, std::memory_order_relaxed);
   const auto status =
     of->execute(*of_op->box->task, state(), *of_op->box, *this);
   const auto id = state().id.load(std::memory_order_relaxed);

@@ -237,6 +237,7 @@ private:
   void wait_for_tickets(const pending_op& op, const step_state& step);
   ticket launch_by_ticket(pending_launch& launch);
   void launch_later(pending_launch& launch);
+  launch_status skip_unlaunched(pending_launch& launch);
   template <class Observer>
   void complete(pending_launch& launch, Observer& o);
   void tell_completion_shuffled(const pending_op& op, step_id step,

@@ -4,6 +4,7 @@
 #include <troupe/actors/engine/engine.hpp>
 #include <troupe/actors/engine/graph_context.hpp>
 #include <troupe/actors/engine/stream_actor.hpp>
+#include <troupe/actors/tasks/op_task.hpp>
 
 #include <exception>
 
@@ -41,8 +42,29 @@ ticket engine::launch_by_ticket(pending_launch& launch) {
     return result.position;
   } catch (...) {
     context_.fail(launch.state(), *op.box->op(), std::current_exception());
+    if (!launch.was_executed.load(std::memory_order_relaxed))
+      skip_unlaunched(launch);
     launch.completed(nullptr);
     return on.position();
+  }
+}
+
+// A stream may have no memory to take the work. Ranks of other devices wait for
+// this rank's call, and transfers for their values, so the task must learn of
+// the failure all the same: after those that the stream has taken before, since
+// calls of a rank are numbered in their order.
+launch_status engine::skip_unlaunched(pending_launch& launch) {
+  auto& op = *launch.of_op;
+  auto& on = op.on->device_stream();
+  try {
+    on.synchronize(on.position());
+  } catch (...) {
+    // The device has failed: nothing runs any more.
+  }
+  try {
+    return op.box->task->skip(launch.state(), launch);
+  } catch (...) {
+    return launch_status::done; // the step has failed for another reason
   }
 }
 
@@ -53,7 +75,12 @@ void engine::launch_later(pending_launch& launch) {
       launch, {.tell_completion = false,
                .op_type = launch.of_op->box->op()->desc->type});
   } catch (...) {
-    launch.completed(std::current_exception());
+    if (launch.was_executed.load(std::memory_order_relaxed))
+      return launch.completed(std::current_exception());
+    context_.fail(launch.state(), *launch.of_op->box->op(),
+                  std::current_exception());
+    if (skip_unlaunched(launch) == launch_status::done)
+      launch.completed(nullptr);
   }
 }
 

@@ -41,6 +41,9 @@ public:
   }
   /// Launched and not complete, if its completion was requested. For `why`.
   std::atomic<bool> under_way{false};
+  /// The stream has begun the work. For the launching thread, if the launch
+  /// throws: then no other thread has it. Relaxed, since it orders nothing.
+  std::atomic<bool> was_executed{false};
 
 private:
   void run(worker& on) override;

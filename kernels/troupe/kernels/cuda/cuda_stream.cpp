@@ -98,10 +98,8 @@ launch_result cuda_stream::launch(work& w, const launch_options& wanted) {
   return {launch_status::pending, position};
 }
 
-// The launch that follows must take place in any case: the work of a rank tells
-// others if it has failed. If the device itself is at fault, that work finds
-// out.
-void cuda_stream::wait(stream& producer, ticket position) {
+// If the device itself is at fault, the work that follows finds out.
+void cuda_stream::wait(stream& producer, ticket position) noexcept {
   auto& from = stream_of(&producer);
   try {
     order_after(from, position);

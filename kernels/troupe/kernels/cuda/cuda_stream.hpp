@@ -60,7 +60,7 @@ public:
   const std::string& name() const noexcept override { return name_; }
   int width() const noexcept override { return 1; }
   launch_result launch(work& w, const launch_options& wanted) override;
-  void wait(stream& producer, ticket position) override;
+  void wait(stream& producer, ticket position) noexcept override;
   bool can_wait_for(const stream& producer) const noexcept override;
   ticket position() const noexcept override;
   bool finished(ticket position) const noexcept override;

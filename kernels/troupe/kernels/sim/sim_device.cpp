@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -277,9 +278,14 @@ public:
                   .op_type = wanted.op_type})};
   }
 
-  void wait(stream& producer, ticket position) override {
-    if (position != 0)
+  void wait(stream& producer, ticket position) noexcept override {
+    if (position == 0)
+      return;
+    try {
       push({.of = this, .producer = &producer, .position = position});
+    } catch (const std::bad_alloc&) {
+      producer.synchronize(position);
+    }
   }
 
   bool can_wait_for(const stream& producer) const noexcept override {
@@ -327,7 +333,12 @@ private:
   ticket push(queued_entry e) {
     const auto position = queued_.load(std::memory_order_relaxed) + 1;
     queued_.store(position, std::memory_order_relaxed);
-    thread_->push(std::move(e));
+    try {
+      thread_->push(std::move(e));
+    } catch (...) {
+      queued_.store(position - 1, std::memory_order_relaxed);
+      throw;
+    }
     return position;
   }
 
