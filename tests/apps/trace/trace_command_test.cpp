@@ -48,6 +48,8 @@ TEST_CASE("a summary's parts add up") {
   CHECK(s["level"] == "messages");
   CHECK(s["steps"] == 12);
   CHECK(s["steps_counted"] == 10);
+  CHECK(s["op_steps"] == 10);
+  CHECK(s["message_steps"] == 12);
   CHECK(s["events_lost"] == 0);
   CHECK(s["processes"][0]["complete"] == true);
   CHECK_FALSE(s["processes"][0]["phases"].empty());
@@ -68,7 +70,8 @@ TEST_CASE("a summary's parts add up") {
   CHECK(text.code == 0);
   for (const auto* part :
        {"critical path of step", "top ops by self time", "longest waits",
-        "worker 0 idle", "messages: ", "memory of temporaries on cpu:0"}) {
+        "worker 0 idle",
+        "messages in 12 steps: ", "memory of temporaries on cpu:0"}) {
     CAPTURE(part);
     CHECK(text.out.find(part) != std::string::npos);
   }

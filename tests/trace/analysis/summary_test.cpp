@@ -81,6 +81,56 @@ TEST_CASE("idle, self time and overlap are shares of the counted time") {
   CHECK(s.overlap[0].share() == doctest::Approx(0.4));
 }
 
+TEST_CASE("numbers of ops are of the steps in which all ops were recorded") {
+  made_trace t{2, 2};
+  const auto first = t.op("first", 0), second = t.op("second", 0);
+  const auto sent = t.var("sent");
+  for (std::uint32_t s = 0; s < 20; ++s) {
+    const std::uint64_t at = s * 1000;
+    t.step(s, at, at + 1000);
+    // The level is raised within step 7 and lowered within step 11; and again
+    // it is raised from step 14 to 15.
+    if (s > 7 && s <= 11)
+      t.run(first, s, 0, at, at + 200);
+    if (s >= 7 && s < 11)
+      t.run(second, s, 0, at + 500, at + 800);
+    if (s == 14)
+      t.run(first, s, 0, at, at + 200).run(second, s, 0, at + 500, at + 900);
+    if (s >= 8 && s < 11)
+      t.event(event_kind::message, at + 200, first, s, 0, sent);
+  }
+  const auto s = summary_of(t.done());
+  CHECK(s.steps.counted == 18);
+  CHECK(s.op_steps == 4); // 8, 9, 10, 14
+  REQUIRE(s.types.size() == 2);
+  CHECK(s.types[0].type == "second");
+  CHECK(s.types[0].count == 1);
+  CHECK(s.types[0].self_ns == (3 * 300 + 400) / 4.0);
+  CHECK(s.types[1].self_ns == 200);
+  CHECK(s.workers[0].idle == doctest::Approx(1 - (3 * 500 + 600) / 4000.0));
+  CHECK(s.overlap[0].compute_ns == (3 * 500 + 600) / 4.0);
+  std::size_t waits = 0;
+  for (const auto& w : s.waits)
+    waits += w.count;
+  CHECK(waits == 4); // before `second`
+  REQUIRE(s.path);
+  CHECK((s.path->step == 14 || (s.path->step >= 8 && s.path->step <= 10)));
+  CHECK(s.messages.total() == 3);
+  CHECK(s.message_steps == 3);
+}
+
+TEST_CASE("without a whole step after the first two, the first ones count") {
+  made_trace t;
+  const auto op = t.op("op");
+  for (std::uint32_t s = 0; s < 6; ++s)
+    t.step(s, s * 1000, s * 1000 + 1000);
+  t.run(op, 1, 0, 1000, 1700);
+  const auto s = summary_of(t.done());
+  CHECK(s.op_steps == 1);
+  REQUIRE(s.types.size() == 1);
+  CHECK(s.types[0].self_ns == 700);
+}
+
 TEST_CASE("a wait says who was waited for and why") {
   made_trace t{2, 2};
   const auto slow = t.op("slow", 0), here = t.op("here", 1),

@@ -123,6 +123,18 @@ std::string steps_text(const trace::step_statistics& s) {
          + " of the time\n";
 }
 
+/// How many steps the numbers of ops are of, if those are not all that count.
+std::string op_steps_text(const trace::trace_summary& s) {
+  if (s.op_steps == 0)
+    return "\nno step was recorded with all its ops: the level was raised or "
+           "lowered meanwhile, or events were lost\n";
+  return s.op_steps == s.steps.counted
+           ? ""
+           : "of " + count_text(s.op_steps, "step")
+               + " all ops were recorded: numbers of ops are of "
+               + (s.op_steps == 1 ? "this one\n" : "these\n");
+}
+
 std::string path_text(const traced_run& run, const trace::critical_path& path) {
   const auto total = std::max(1.0, ns_of(path.total()));
   std::string text = "\ncritical path of step " + std::to_string(path.step)
@@ -157,7 +169,8 @@ std::string types_text(const traced_run& run, const trace::trace_summary& s) {
 std::string waits_text(const traced_run& run, const trace::trace_summary& s) {
   if (s.waits.empty())
     return "";
-  std::string text = "\nlongest waits, in all steps that count\n";
+  std::string text =
+    "\nlongest waits, in " + count_text(s.op_steps, "step") + "\n";
   for (const auto& w : first_of(s.waits))
     text +=
       columns_text(time_text(ns_of(w.total_ns)), std::to_string(w.count) + "x",
@@ -189,8 +202,10 @@ std::string workers_text(const traced_run& run, const trace::trace_summary& s) {
   return text;
 }
 
-std::string messages_text(const trace::message_counts& m) {
-  std::string text = "\nmessages: " + std::to_string(m.total());
+std::string messages_text(const trace::trace_summary& s) {
+  const auto& m = s.messages;
+  std::string text = "\nmessages in " + count_text(s.message_steps, "step")
+                     + ": " + std::to_string(m.total());
   const auto add = [&](const char* what, std::uint64_t count) {
     if (count > 0)
       text += std::string{", "} + what + " " + std::to_string(count);
@@ -361,11 +376,12 @@ std::string summary_text(const traced_run& run, const trace::trace_summary& s) {
     return text + actors_text(run, s)
            + "critical path, ops, waits, workers and memory: record with "
              "--trace-level ops or messages\n";
+  text += op_steps_text(s);
   if (s.path)
     text += path_text(run, *s.path);
   text += types_text(run, s) + waits_text(run, s) + workers_text(run, s);
   text += s.level == trace_level::messages
-            ? messages_text(s.messages)
+            ? messages_text(s)
             : "\nmessages: record with --trace-level messages\n";
   return text + actors_text(run, s) + memory_text(run, s);
 }
@@ -390,6 +406,7 @@ nlohmann::ordered_json summary_json(const traced_run& run,
            {"actors", actors_json(run, s)}};
   if (s.level < trace_level::ops)
     return out;
+  out["op_steps"] = s.op_steps;
   out["critical_path"] = nullptr;
   if (s.path)
     out["critical_path"] = critical_path_json(run, *s.path);
@@ -424,13 +441,15 @@ nlohmann::ordered_json summary_json(const traced_run& run,
                        {"merge_ns", o.merge_ns},
                        {"shared_ns", o.shared_ns},
                        {"share", o.share()}});
-  if (s.level == trace_level::messages)
+  if (s.level == trace_level::messages) {
+    out["message_steps"] = s.message_steps;
     out["messages"] = {{"start_to_op", s.messages.start_to_op},
                        {"start_to_var", s.messages.start_to_var},
                        {"op_to_var", s.messages.op_to_var},
                        {"var_to_op", s.messages.var_to_op},
                        {"op_to_op", s.messages.op_to_op},
                        {"var_to_var", s.messages.var_to_var}};
+  }
   auto& memory = out["memory"] = json::array();
   for (const auto& m : s.memory) {
     auto holders = json::array();

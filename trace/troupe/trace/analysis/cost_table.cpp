@@ -19,14 +19,14 @@ cost_key key_of(const handle_info& h) {
   return {h.type, h.shape, h.device};
 }
 
-/// Bytes that ops allocate, by op, in all steps from `first` on.
+/// Bytes that ops allocate, by op, in the steps that count.
 std::vector<double> allocated_bytes(std::span<const process_trace> parts,
-                                    std::size_t handles, std::uint32_t first) {
+                                    std::size_t handles, const timeline& all) {
   std::vector<double> bytes(handles);
   for (const auto& part : parts)
     for (const auto& e : part.events)
       if (e.kind == event_kind::allocation && e.from < handles
-          && e.step >= first)
+          && all.find_op_step(e.step))
         bytes[e.from] += static_cast<double>(e.amount);
   return bytes;
 }
@@ -40,17 +40,12 @@ cost_table cost_table::measure(std::span<const process_trace> parts,
     double bytes = 0;
   };
   const auto& handles = graph.graph().handles;
-  const auto steady = all.steady_steps();
-  auto first = steady.empty() ? 0 : steady.front().step;
-  if (std::ranges::none_of(all.runs(),
-                           [&](auto& r) { return r.step >= first; }))
-    first = 0;
   std::map<cost_key, sums> found;
   for (const auto& r : all.runs())
-    if (r.step >= first)
+    if (all.find_op_step(r.step))
       found[key_of(handles[r.op])].ns.push_back(
         static_cast<double>(own_time(all, graph, r)));
-  const auto bytes = allocated_bytes(parts, handles.size(), first);
+  const auto bytes = allocated_bytes(parts, handles.size(), all);
   for (handle_id op = 0; op < handles.size(); ++op)
     if (bytes[op] > 0)
       if (const auto at = found.find(key_of(handles[op])); at != found.end())

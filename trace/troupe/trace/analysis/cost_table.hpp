@@ -29,7 +29,7 @@ struct op_cost {
 /// Costs by op type, shapes and device: what `troupe trace costs` prints.
 class cost_table {
 public:
-  /// Measures the steady steps of a run; all steps if those have no runs.
+  /// Measures the steps of a run that count (`timeline::op_steps`).
   static cost_table measure(std::span<const process_trace> parts,
                             const timeline& all, const op_graph& graph);
 

@@ -134,12 +134,10 @@ critical_path find_critical_path(const timeline& all, const op_graph& graph,
 
 const step_times* median_step(const timeline& all) {
   std::vector<const step_times*> steps;
-  for (const auto& s : all.steady_steps())
-    if (s.is_whole)
-      steps.push_back(&s);
-  if (steps.empty())
-    for (const auto& s : all.steady_steps())
-      steps.push_back(&s);
+  const auto wanted =
+    all.op_steps().empty() ? all.steady_steps() : all.op_steps();
+  for (const auto& s : wanted)
+    steps.push_back(&s);
   if (steps.empty())
     return nullptr;
   const auto middle =

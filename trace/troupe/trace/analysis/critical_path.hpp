@@ -52,8 +52,8 @@ struct critical_path {
 critical_path find_critical_path(const timeline& all, const op_graph& graph,
                                  const step_times& step);
 
-/// The steady step whose time is the median: of whole steps, if there are any.
-/// Null if there is no step.
+/// The step whose time is the median of `timeline::op_steps`, or without any of
+/// the steady steps. Null if there is no step.
 const step_times* median_step(const timeline& all);
 
 } // namespace troupe::trace

@@ -34,18 +34,15 @@ step_statistics step_statistics_of(const timeline& all) {
   return s;
 }
 
-/// The part of a run within the time that counts.
-interval clipped(const op_run& r, std::uint64_t end, const interval& counted) {
-  return {std::max(r.begin, counted.begin), std::min(end, counted.end)};
-}
-
-/// Sums over the time of the steady steps.
+/// Sums over the time of the steps whose ops were recorded.
 class time_sums {
 public:
   time_sums(const timeline& all, const op_graph& graph)
-    : all_(all), graph_(graph), steady_(all.steady_steps()) {
-    if (!steady_.empty())
-      counted_ = {steady_.front().after, steady_.back().end};
+    : all_(all), graph_(graph), steps_(all.op_steps()) {
+    std::vector<interval> times;
+    for (const auto& step : steps_)
+      times.push_back({step.after, step.end});
+    counted_ = union_of(std::move(times));
     for (std::size_t p = 0; p < all.processes(); ++p)
       busy_.emplace_back(all.workers(p));
     compute_.resize(all.processes());
@@ -61,30 +58,26 @@ public:
   std::vector<merge_overlap> overlap();
 
 private:
-  bool counts(const op_run& r) const {
-    return !steady_.empty() && r.step >= steady_.front().step
-           && r.step <= steady_.back().step;
-  }
   void add(const op_run& r) {
     add_busy(r);
-    if (counts(r)) {
+    if (all_.find_op_step(r.step)) {
       auto& t = times_[graph_.graph().handles[r.op].type];
       ++t.count;
       t.ns += r.end - r.begin;
     }
     const bool merges = graph_.merges(r.op);
     auto& of_kind = merges ? merge_ : compute_;
-    add_interval(of_kind[r.process], clipped(r, r.done, counted_));
+    add_interval(of_kind[r.process], {r.begin, r.done});
   }
   void add_help(const op_run& r) {
     add_busy(r);
-    if (counts(r) && graph_.is_op(r.op))
+    if (graph_.is_op(r.op) && all_.find_op_step(r.step))
       times_[graph_.graph().handles[r.op].type].ns += r.end - r.begin;
   }
   void add_busy(const op_run& r) {
     auto& workers = busy_[r.process];
     if (r.worker < workers.size())
-      add_interval(workers[r.worker], clipped(r, r.end, counted_));
+      add_interval(workers[r.worker], {r.begin, r.end});
   }
   /// Joins what follows on the last interval: most runs of a worker do not.
   static void add_interval(std::vector<interval>& all, interval i) {
@@ -96,11 +89,12 @@ private:
     else
       all.push_back(i);
   }
-  double wall() const {
-    return static_cast<double>(counted_.end - counted_.begin);
+  /// The part of the times that counts.
+  std::uint64_t counted_length(std::vector<interval> times) const {
+    return shared_length(union_of(std::move(times)), counted_);
   }
   double per_step(std::uint64_t ns) const {
-    return static_cast<double>(ns) / static_cast<double>(steady_.size());
+    return static_cast<double>(ns) / static_cast<double>(steps_.size());
   }
 
   struct type_sum {
@@ -109,8 +103,8 @@ private:
 
   const timeline& all_;
   const op_graph& graph_;
-  std::span<const step_times> steady_;
-  interval counted_;
+  std::span<const step_times> steps_;
+  std::vector<interval> counted_; // of the steps, as a union
   std::map<std::string_view, type_sum> times_;
   std::vector<std::vector<std::vector<interval>>> busy_; // process, worker
   std::vector<std::vector<interval>> compute_, merge_;   // process
@@ -132,25 +126,28 @@ std::vector<type_time> time_sums::types() const {
 
 std::vector<worker_idle> time_sums::idle() {
   std::vector<worker_idle> made;
-  if (all_.runs().empty() || wall() <= 0)
+  if (steps_.empty())
     return made;
+  const auto wall = static_cast<double>(length_of(counted_));
   for (std::size_t p = 0; p < busy_.size(); ++p)
     for (std::size_t w = 0; w < busy_[p].size(); ++w) {
-      const auto busy = length_of(union_of(std::move(busy_[p][w])));
-      made.push_back({p, w, 1 - static_cast<double>(busy) / wall()});
+      const auto busy = counted_length(std::move(busy_[p][w]));
+      made.push_back({p, w, 1 - static_cast<double>(busy) / wall});
     }
   return made;
 }
 
 std::vector<merge_overlap> time_sums::overlap() {
   std::vector<merge_overlap> made;
-  if (all_.runs().empty() || steady_.empty())
+  if (steps_.empty())
     return made;
   for (std::size_t p = 0; p < compute_.size(); ++p) {
     const auto compute = union_of(std::move(compute_[p]));
     const auto merge = union_of(std::move(merge_[p]));
-    made.push_back({p, per_step(length_of(compute)), per_step(length_of(merge)),
-                    per_step(shared_length(compute, merge))});
+    const auto both = shared_of(compute, merge);
+    made.push_back({p, per_step(shared_length(compute, counted_)),
+                    per_step(shared_length(merge, counted_)),
+                    per_step(shared_length(both, counted_))});
   }
   return made;
 }
@@ -160,12 +157,33 @@ bool goes_beyond(const trace_event& message, const timeline& all) {
   return !all.steps().empty() && message.step > all.steps().back().step;
 }
 
+/// Which of the trace's steps have something.
+class step_marks {
+public:
+  explicit step_marks(const timeline& all)
+    : steps_(all.steps()), is_marked_(steps_.size()) {}
+  void mark(std::uint32_t step) {
+    const auto found =
+      std::ranges::lower_bound(steps_, step, {}, &step_times::step);
+    if (found != steps_.end() && found->step == step)
+      is_marked_[static_cast<std::size_t>(found - steps_.begin())] = true;
+  }
+  std::size_t count() const {
+    return static_cast<std::size_t>(std::ranges::count(is_marked_, true));
+  }
+
+private:
+  std::span<const step_times> steps_;
+  std::vector<bool> is_marked_;
+};
+
 /// Counts the messages of the trace's steps, finds the level and sums up what
 /// was lost. A trace that ended within its first step has no event that tells
 /// its level.
 void read_events(std::span<const process_trace> parts, const timeline& all,
                  const op_graph& graph, trace_summary& into) {
   auto& m = into.messages;
+  step_marks with_messages{all};
   for (const auto& part : parts) {
     into.lost += part.lost;
     into.level = std::max(into.level, part.run.level);
@@ -177,6 +195,7 @@ void read_events(std::span<const process_trace> parts, const timeline& all,
       into.level = std::max(into.level, trace_level::messages);
       if (goes_beyond(e, all))
         continue;
+      with_messages.mark(e.step);
       const bool to_op = graph.is_op(e.to);
       if (e.from == no_handle)
         ++(to_op ? m.start_to_op : m.start_to_var);
@@ -186,6 +205,7 @@ void read_events(std::span<const process_trace> parts, const timeline& all,
         ++(to_op ? m.var_to_op : m.var_to_var);
     }
   }
+  into.message_steps = with_messages.count();
 }
 
 std::vector<actor_use> actor_uses(std::span<const process_trace> parts) {
@@ -216,6 +236,7 @@ trace_summary summarize(std::span<const process_trace> parts,
                         const timeline& all, const op_graph& graph) {
   trace_summary s;
   s.steps = step_statistics_of(all);
+  s.op_steps = all.op_steps().size();
   if (const auto* step = median_step(all))
     s.path = find_critical_path(all, graph, *step);
   s.waits = find_waits(all, graph, parcel_list{parts, graph});

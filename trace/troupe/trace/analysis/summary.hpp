@@ -32,7 +32,7 @@ struct step_statistics {
   double between = 0;
 };
 
-/// The ops of a type, per steady step.
+/// The ops of a type, per step that counts for ops (`timeline::op_steps`).
 struct type_time {
   std::string type;
   double count = 0;
@@ -44,13 +44,13 @@ struct type_time {
 struct worker_idle {
   std::size_t process = 0;
   std::size_t worker = 0;
-  double idle = 0; ///< share of the steady steps' time without an op
+  double idle = 0; ///< share of the time of `op_steps` without an op
 };
 
 /// Overlap of computing and merging in a process.
 struct merge_overlap {
   std::size_t process = 0;
-  double compute_ns = 0; ///< per steady step, union of intervals
+  double compute_ns = 0; ///< per step of `op_steps`, union of intervals
   double merge_ns = 0;
   double shared_ns = 0; ///< both at once
   /// |compute and merge| / |merge|; 0 if nothing was merged.
@@ -80,6 +80,12 @@ struct actor_use {
 /// What `troupe trace summary` says. docs/trace.md defines each number.
 struct trace_summary {
   step_statistics steps;
+  /// How many steps count for `types`, `waits`, `workers` and `overlap`: those
+  /// of `timeline::op_steps`. Fewer than `steps.counted` if the level was
+  /// raised or lowered.
+  std::size_t op_steps = 0;
+  /// Steps that `messages` counts those of.
+  std::size_t message_steps = 0;
   /// Of the median step; none if no step was recorded.
   std::optional<critical_path> path;
   std::vector<type_time> types;     ///< the most time first

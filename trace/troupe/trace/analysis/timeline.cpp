@@ -2,6 +2,7 @@
 #include <troupe/trace/analysis/timeline.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -29,6 +30,7 @@ timeline::timeline(std::span<const process_trace> parts) {
     std::ranges::stable_sort(runs_, begins);
   find_steps(parts);
   index_runs(handles);
+  choose_op_steps();
 }
 
 void timeline::read(const process_trace& part, std::uint16_t process) {
@@ -134,6 +136,22 @@ void timeline::index_runs(std::size_t handles) {
     s.is_whole = most > 0 && runs_of(s.step).size() == most;
 }
 
+void timeline::choose_op_steps() {
+  const auto take_of = [this](std::span<const step_times> steps) {
+    std::ranges::copy_if(steps, std::back_inserter(op_steps_),
+                         &step_times::is_whole);
+  };
+  take_of(steady_steps());
+  if (op_steps_.empty())
+    take_of(steps_);
+}
+
+const step_times* timeline::find_op_step(std::uint32_t step) const {
+  const auto found =
+    std::ranges::lower_bound(op_steps_, step, {}, &step_times::step);
+  return found != op_steps_.end() && found->step == step ? &*found : nullptr;
+}
+
 std::span<const step_times> timeline::steady_steps() const noexcept {
   const std::span<const step_times> all = steps_;
   return all.size() < steps_before_steady + 2
@@ -178,19 +196,25 @@ std::uint64_t length_of(std::span<const interval> joined) {
   return sum;
 }
 
-std::uint64_t shared_length(std::span<const interval> a,
-                            std::span<const interval> b) {
-  std::uint64_t sum = 0;
+std::vector<interval> shared_of(std::span<const interval> a,
+                                std::span<const interval> b) {
+  std::vector<interval> shared;
   for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
     const auto begin = std::max(x->begin, y->begin);
     const auto end = std::min(x->end, y->end);
-    sum += end > begin ? end - begin : 0;
+    if (end > begin)
+      shared.push_back({begin, end});
     if (x->end < y->end)
       ++x;
     else
       ++y;
   }
-  return sum;
+  return shared;
+}
+
+std::uint64_t shared_length(std::span<const interval> a,
+                            std::span<const interval> b) {
+  return length_of(shared_of(a, b));
 }
 
 } // namespace troupe::trace

@@ -29,7 +29,9 @@ struct step_times {
   std::uint64_t end = 0;   ///< in the last process
   /// Its own begin, or the end of the step before if that is later.
   std::uint64_t after = 0;
-  /// False if runs of its ops are missing.
+  /// True if all its ops were recorded: it has as many runs as the step that
+  /// has the most. False of steps in which the level was too low, was raised or
+  /// lowered, or events were lost.
   bool is_whole = false;
 
   /// The step time: what the step adds to the time of those before it.
@@ -52,6 +54,11 @@ public:
   /// The steps that count: all but the first two, in which kernels choose
   /// their code and memory grows. All steps if there are fewer than four.
   std::span<const step_times> steady_steps() const noexcept;
+  /// The steps that count for numbers of ops: the steady ones that are whole;
+  /// all whole ones if no steady step is. Ordered by number.
+  std::span<const step_times> op_steps() const noexcept { return op_steps_; }
+  /// One of `op_steps`; null if the step is none.
+  const step_times* find_op_step(std::uint32_t step) const;
   /// Indexes into `runs` of the runs of a step, ordered by their begin.
   std::span<const std::uint32_t> runs_of(std::uint32_t step) const;
   /// The run of an op in a step; null if there is none.
@@ -69,9 +76,10 @@ private:
   void read(const process_trace& part, std::uint16_t process);
   void find_steps(std::span<const process_trace> parts);
   void index_runs(std::size_t handles);
+  void choose_op_steps();
 
   std::vector<op_run> runs_, helps_;
-  std::vector<step_times> steps_;
+  std::vector<step_times> steps_, op_steps_;
   std::vector<std::size_t> workers_;
   std::vector<std::uint32_t> first_of_op_, by_op_; // indexes of runs
   std::vector<std::uint32_t> by_step_;
@@ -86,6 +94,9 @@ struct interval {
 std::vector<interval> union_of(std::vector<interval> all);
 /// Total length of such a union.
 std::uint64_t length_of(std::span<const interval> joined);
+/// What two unions share: a union.
+std::vector<interval> shared_of(std::span<const interval> a,
+                                std::span<const interval> b);
 /// Length of what two unions share.
 std::uint64_t shared_length(std::span<const interval> a,
                             std::span<const interval> b);

@@ -31,9 +31,7 @@ using times_by_name = std::map<std::string_view, std::vector<double>>;
 times_by_name times_of(const timeline& all, const op_graph& graph, diff_by by) {
   times_by_name times;
   std::map<std::string_view, double> of_step;
-  for (const auto& step : all.steady_steps()) {
-    if (!step.is_whole)
-      continue;
+  for (const auto& step : all.op_steps()) {
     of_step.clear();
     for (auto i : all.runs_of(step.step)) {
       const auto& r = all.runs()[i];

@@ -73,27 +73,22 @@ private:
 std::vector<op_wait> find_waits(const timeline& all, const op_graph& graph,
                                 const parcel_list& parcels) {
   wait_log log;
-  const auto steps = all.steady_steps();
-  if (steps.empty())
-    return {};
   // Until when each device's compute stream was busy.
   std::vector<std::uint64_t> busy_until(graph.graph().devices.size());
   for (const auto& r : all.runs()) {
-    const auto own =
-      std::ranges::lower_bound(steps, r.step, {}, &step_times::step);
-    const bool counts = own != steps.end() && own->step == r.step;
-    const auto* p = counts ? parcels.find(r.op, r.step) : nullptr;
+    const auto* own = all.find_op_step(r.step);
+    const auto* p = own ? parcels.find(r.op, r.step) : nullptr;
     if (p && p->is_whole())
       log.add(r, *p);
-    else if (counts)
+    else if (own)
       if (const auto* partner = late_partner(all, graph, r))
         log.add(r, partner, wait_reason::rank, r.begin, partner->begin);
     const auto& h = graph.graph().handles[r.op];
     if (h.stream != "compute" || h.device >= busy_until.size())
       continue;
     auto& busy = busy_until[h.device];
-    const auto free = std::max(busy, counts ? own->after : 0);
-    if (counts && r.begin > free) {
+    const auto free = std::max(busy, own ? own->after : 0);
+    if (own && r.begin > free) {
       const auto ready = ready_at(all, graph, r);
       const auto from = std::max(ready.time, free);
       log.add(r, ready.by, ready.by ? wait_reason::message : wait_reason::begin,

@@ -21,7 +21,7 @@ enum class wait_reason : std::uint8_t {
 };
 std::string_view to_string(wait_reason reason) noexcept;
 
-/// All waits of an op for another one, in the steady steps.
+/// All waits of an op for another one, in `timeline::op_steps`.
 struct op_wait {
   handle_id op = no_handle;
   handle_id waited_for = no_handle; ///< none: the step's begin, or a worker
