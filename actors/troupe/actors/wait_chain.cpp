@@ -24,10 +24,22 @@ std::string to_string(const wait_chain::link& l) {
   return subject + "is done";
 }
 
+std::string workers_text(const wait_chain& chain) {
+  if (chain.links.empty() || chain.links.back().how_far != progress::is_ready)
+    return {};
+  std::string text;
+  for (auto& w : chain.busy)
+    text += (text.empty() ? "worker " : ", worker ") + std::to_string(w.worker)
+            + " runs " + w.op;
+  return text.empty() ? "no worker runs an op" : text;
+}
+
 std::string to_string(const wait_chain& chain) {
   std::string text;
   for (auto& l : chain.links)
     text += to_string(l) + "\n";
+  if (const auto workers = workers_text(chain); !workers.empty())
+    text += "no worker has come to the stream: " + workers + "\n";
   if (!chain.missing.empty())
     text += "no message has come from " + chain.missing + "\n";
   if (chain.call) {

@@ -44,7 +44,8 @@ struct wait_chain {
   /// Set if the last link waits for other ranks: which ones are missing, or how
   /// far the values have come. Of a `recv`: the rank that sends.
   std::optional<comm::waiting_call> call = {};
-  /// What the workers run, if the last link is ready and waits for one.
+  /// What the workers run, if the last link is ready and no worker runs an op
+  /// of its stream.
   struct busy_worker {
     std::size_t worker;
     std::string op;
@@ -64,5 +65,9 @@ struct collective_wait {
 std::string to_string(const wait_chain& chain);
 /// The line of one link.
 std::string to_string(const wait_chain::link& link);
+/// What the workers run while the last link waits for one: "worker 0 runs
+/// mul#3@cpu:0, worker 1 runs mul#4@cpu:1", or "no worker runs an op". Empty if
+/// the last link does not wait for a worker.
+std::string workers_text(const wait_chain& chain);
 
 } // namespace troupe::actors

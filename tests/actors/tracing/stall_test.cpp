@@ -141,6 +141,18 @@ TEST_CASE("a stuck worker says stream, op, since when, and what others run") {
            "conv2d#4@cpu:1, step 7, is ready; worker 0 runs mul#2@cpu:0");
 }
 
+TEST_CASE("a chain that ends at a ready op goes on with what workers run") {
+  auto chain = stalled_at(progress::is_ready).chain;
+  CHECK(actors::line_of(chain).ends_with("; no worker runs an op"));
+  chain.busy = {{0, "mul#2@cpu:0"}, {1, "mul#3@cpu:0"}};
+  const std::string both =
+    "worker 0 runs mul#2@cpu:0, worker 1 runs mul#3@cpu:0";
+  CHECK(actors::line_of(chain).ends_with("; " + both));
+  CHECK(to_string(chain).ends_with("\nno worker has come to the stream: " + both
+                                   + "\n"));
+  CHECK(workers_text(stalled_at(progress::runs).chain).empty());
+}
+
 TEST_CASE("preempted and throttled workers are named beside the cause") {
   auto seen = stalled_at(progress::runs);
   seen.cores = {.ran_ns = 100'000'000, .waited_ns = 900'000'000};

@@ -257,6 +257,19 @@ wait_finder::runs_on_stream_of(place p) const {
         runs.op != no_handle && runs.op != p.handle && runs.step
         && plan_.stream_of(runs.op) == plan_.stream_of(p.handle))
       return place{runs.op, runs.step};
+  return launched_on_stream_of(p);
+}
+
+/// A launch that its stream has not completed, of the oldest step that has one.
+std::optional<wait_finder::place>
+wait_finder::launched_on_stream_of(place p) const {
+  const auto stream = plan_.stream_of(p.handle);
+  for (const auto* step : steps_under_way())
+    for (const auto& op : context_.graph->ops)
+      if (op.id != p.handle && engine_.has(op.id)
+          && plan_.stream_of(op.id) == stream
+          && engine_.state_of(op.id, *step).how_far == progress::launched)
+        return place{op.id, step};
   return std::nullopt;
 }
 

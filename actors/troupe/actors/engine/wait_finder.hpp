@@ -54,6 +54,7 @@ private:
   wait_chain::link link_of(place p) const;
   std::optional<place> sender_to_wait_for(place p) const;
   std::optional<place> runs_on_stream_of(place p) const;
+  std::optional<place> launched_on_stream_of(place p) const;
   std::optional<place> op_that_launch_waits_for(place p) const;
   std::string missing_message(place p) const;
   bool awaits_start(place p) const;

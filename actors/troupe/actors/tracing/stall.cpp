@@ -219,6 +219,8 @@ std::string line_of(const wait_chain& chain) {
     }
     text += (text.empty() ? "" : "; ") + to_string(chain.links[i]);
   }
+  if (const auto workers = workers_text(chain); !workers.empty())
+    text += "; " + workers;
   return text;
 }
 
