@@ -14,9 +14,11 @@ namespace troupe {
 
 /// Where and what an executor traces; see docs/trace.md.
 struct trace_options {
-  /// The .trt file, which is replaced. Empty: none. Process n > 0 of a run over
-  /// several writes another one, see `trace_file_of`.
+  /// The .trt file. Empty: none. Process n > 0 of a run over several writes
+  /// another one, see `trace_file_of`.
   std::string file = {};
+  /// False: it is an error(io_failure) if the file exists.
+  bool replaces = true;
   trace_level level = trace_level::messages;
   std::string command = {}; ///< what is run, in words
   /// What the application did before it made the executor.

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -126,14 +127,49 @@ TEST_CASE("the trace of --trace can be ended, and another one begun") {
 }
 
 TEST_CASE("a trace that cannot be written is refused, and the run goes on") {
+  const temporary_folder folder;
+  const auto kept = folder / "kept.trt";
+  write_bytes(kept, "of an earlier run");
   const auto run = while_it_trains([&](pid_t process) {
     CHECK(fails_with(trace("start", process, {"--out", "/none/a.trt"}), 1,
                      {"cannot write /none/a.trt"}));
-    CHECK(fails_with(trace("start", process, {"--out", "/dev/full"}), 1,
-                     {"cannot write /dev/full", "No space"}));
+    CHECK(fails_with(trace("start", process, {"--out", kept.string()}), 1,
+                     {"cannot write " + kept.string(), "File exists"}));
   });
+  CHECK(read_bytes(kept) == "of an earlier run");
   CHECK(contains(run.err, "warning: no trace: cannot write /none/a.trt"));
   CHECK(contains(run.err, "stopped after step"));
+}
+
+TEST_CASE("troupe launch passes a request to its ranks") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt", second = folder / "a.1.trt";
+  bool is_over = false;
+  const auto job = run_troupe(
+    {"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train", "mlp",
+     "--synthetic", "--batch", "8", "--steps", "100000000", "--threads", "1"},
+    [&](pid_t launcher, const std::string& err) {
+      if (is_over || !contains(err, "epoch 2"))
+        return false;
+      is_over = true;
+      const auto begun = trace("start", launcher, {"--out", file});
+      INFO(begun.err);
+      CHECK(begun.code == 0);
+      auto files = lines_of(begun.out);
+      std::ranges::sort(files);
+      CHECK(files == words{second, file});
+      const auto ended = trace("stop", launcher, {"--json"});
+      CHECK(ended.code == 0);
+      CHECK(lines_of(ended.out).size() == 2);
+      CHECK(json::parse(lines_of(ended.out).at(0)).contains("process"));
+      ::kill(launcher, SIGTERM);
+      return true;
+    });
+  INFO(job.err);
+  const auto both = run_troupe({"trace", "summary", file, second, "--json"});
+  INFO(both.err);
+  REQUIRE(both.code == 0);
+  CHECK(json::parse(lines_of(both.out).at(0))["processes"].size() == 2);
 }
 
 TEST_CASE("processes that cannot be traced are refused with one line") {

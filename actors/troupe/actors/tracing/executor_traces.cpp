@@ -171,8 +171,12 @@ std::filesystem::path executor_traces::start(const trace_options& wanted,
   if (recording_)
     throw error(errc::invalid_argument,
                 "a trace is being written to " + recorded_file_.string());
-  auto file = wanted.file.empty() ? new_file(usual_file(), 0)
-                                  : trace::trace_writer{own(wanted.file)};
+  auto file = wanted.file.empty()
+                ? new_file(usual_file(), 0)
+                : trace::trace_writer{
+                  own(wanted.file), wanted.replaces
+                                      ? trace::trace_writer::existing::replaced
+                                      : trace::trace_writer::existing::refused};
   recorded_file_ = file.path();
   recording_ = std::make_unique<trace_recording>(
     *options_.system, *events_, wanted.level, std::move(file),

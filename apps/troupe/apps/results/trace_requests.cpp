@@ -38,6 +38,7 @@ trace_requests::trace_requests()
 std::string trace_requests::start(const trace_request& request) {
   auto wanted = usual_;
   wanted.file = request.file;
+  wanted.replaces = false; // nobody is asked
   wanted.level = request.level;
   auto file = std::filesystem::absolute(exe_->start_trace(wanted)).string();
   say_on_stderr("a trace of level " + std::string{to_string(wanted.level)}

@@ -3,6 +3,7 @@
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/trace/trace_commands.hpp>
 #include <troupe/apps/trace/trace_request.hpp>
+#include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 
 #include <CLI/App.hpp>
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -31,7 +33,9 @@ struct live_options {
 
 void add_process(CLI::App& command, live_options& options) {
   command
-    .add_option("PID", options.process, "number of a process of troupe train")
+    .add_option("PID", options.process,
+                "number of a process of troupe train; or of troupe launch: all "
+                "its ranks on this host")
     ->required()
     ->check(from_to(1, std::numeric_limits<pid_t>::max()));
 }
@@ -41,16 +45,29 @@ std::string absolute(const std::string& file) {
   return file.empty() ? file : std::filesystem::absolute(file).string();
 }
 
-int run_live(const live_options& options, bool starts) {
-  const auto file =
-    ask_process(options.process, {starts, parse_trace_level(options.level),
-                                  absolute(options.out)});
-  const nlohmann::ordered_json line{{"file", file}};
+void print_answer(pid_t process, const std::string& file, bool as_json) {
+  const nlohmann::ordered_json line{{"process", process}, {"file", file}};
   const auto text =
-    options.json ? line.dump(-1, ' ', false,
-                             nlohmann::ordered_json::error_handler_t::replace)
-                 : one_line(file);
+    as_json ? line.dump(-1, ' ', false,
+                        nlohmann::ordered_json::error_handler_t::replace)
+            : one_line(file);
   std::printf("%s\n", text.c_str());
+}
+
+/// Asks all ranks, also if one refuses.
+int run_live(const live_options& options, bool starts) {
+  const trace_request request{starts, parse_trace_level(options.level),
+                              absolute(options.out)};
+  std::optional<error> refused;
+  for (const auto process : processes_to_ask(options.process))
+    try {
+      print_answer(process, ask_process(process, request), options.json);
+    } catch (const error& failure) {
+      if (!refused)
+        refused = failure;
+    }
+  if (refused)
+    throw error(*refused);
   return 0;
 }
 
@@ -69,8 +86,8 @@ void add_trace_start(CLI::App& trace, action& chosen) {
     ->capture_default_str();
   command
     .add_option("--out", options->out,
-                "the .trt file to write (default: troupe-PID.trt in the "
-                "folder of the process)")
+                "the .trt file to write, which must not exist (default: "
+                "troupe-PID.trt in the folder of the process)")
     ->check(not_empty());
   add_output_options(command, options->json,
                      "troupe trace start 4711 --level ops --out run.trt");

@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string_view>
 #include <system_error>
 
@@ -164,7 +166,37 @@ descriptor desk_of(const std::string& folder, const std::string& process) {
   if (status->name != "troupe")
     refuse(process, " is not troupe but " + quoted_name(status->name));
   refuse(process, " traces nothing: only troupe train does, once it begins to "
-                  "train");
+                  "train, and the ranks of troupe launch");
+}
+
+std::string folder_of(pid_t process) {
+  return "/proc/" + std::to_string(process);
+}
+
+bool takes_requests(pid_t process) {
+  const auto folder = folder_of(process);
+  const auto status = status_of(folder);
+  return status && status->user == ::geteuid() && status->catches_request
+         && open_desk(folder);
+}
+
+/// By parent: all processes that can be seen.
+std::multimap<pid_t, pid_t> children_of_all() {
+  std::multimap<pid_t, pid_t> found;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator entry{"/proc", failure}, end;
+       !failure && entry != end; entry.increment(failure)) {
+    const auto name = entry->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos)
+      continue;
+    std::ifstream file{entry->path() / "status"};
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with("PPid:\t")) {
+        found.emplace(std::stoi(line.substr(6)), std::stoi(name));
+        break;
+      }
+  }
+  return found;
 }
 
 bool has_ended(int process, std::chrono::milliseconds wait) {
@@ -174,13 +206,30 @@ bool has_ended(int process, std::chrono::milliseconds wait) {
 
 } // namespace
 
+std::vector<pid_t> processes_to_ask(pid_t number) {
+  if (takes_requests(number))
+    return {number};
+  const auto children = children_of_all();
+  std::vector<pid_t> family{number}, found;
+  for (std::size_t i = 0; i < family.size(); ++i) {
+    const auto [first, last] = children.equal_range(family[i]);
+    for (auto child = first; child != last; ++child) {
+      family.push_back(child->second);
+      if (takes_requests(child->second))
+        found.push_back(child->second);
+    }
+  }
+  std::ranges::sort(found);
+  return found.empty() ? std::vector{number} : found;
+}
+
 std::string ask_process(pid_t number, const trace_request& request) {
   const auto process = "process " + std::to_string(number);
   const descriptor handle{
     static_cast<int>(::syscall(SYS_pidfd_open, number, 0))};
   if (!handle)
     throw error(errc::not_found, "no " + process + ": " + std::strerror(errno));
-  const auto desk = desk_of("/proc/" + std::to_string(number), process);
+  const auto desk = desk_of(folder_of(number), process);
   if (::flock(desk.get(), LOCK_EX | LOCK_NB) != 0) // ends with this process
     refuse(process, " is asked by somebody else");
   write_desk(desk.get(), desk_state::asked, text_of(request));

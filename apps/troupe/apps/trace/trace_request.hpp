@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -38,6 +39,13 @@ public:
 private:
   descriptor memory_;
 };
+
+/// The processes that a number means to who asks: the process itself, or if it
+/// takes no requests, those of its children and their children that do, such as
+/// the ranks that a `troupe launch` has started on this host. The process
+/// itself if there are none: `ask_process` says why it cannot be asked. In the
+/// order of their numbers.
+std::vector<pid_t> processes_to_ask(pid_t number);
 
 /// Asks a process, and waits until it answers. Returns the name of the file.
 /// Throws error(not_found) if there is no such process, error(invalid_argument)
