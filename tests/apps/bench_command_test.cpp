@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -264,9 +265,11 @@ TEST_CASE("delays along the longest path bound a step") {
   const auto program = make_task_program(graph);
   const auto delays = delay_table::read({"task=10us"});
   troupe::executor_options options;
-  use_delays(options, program, delays, delay_kind::spin);
+  const auto plan = std::make_shared<op_delays>();
+  use_delays(options, program, delays, delay_kind::spin, plan);
   troupe::executor exe{program, options};
-  const auto bounds = bounds_of(exe.graph(), delays);
+  *plan = plan_delays(exe, delays);
+  const auto bounds = bounds_of(exe.graph(), *plan);
   CHECK(bounds.work_ns == 70'000);
   CHECK(bounds.critical_path_ns == 30'000);
   CHECK(bounds.ideal_ns(1) == 70'000);

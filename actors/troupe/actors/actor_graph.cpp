@@ -218,7 +218,8 @@ actor_graph::make_tasks(const graph::wiring_plan& plan,
   for (auto op : order)
     tasks[op] =
       parts_.options->hooks.dry_run
-        ? &tasks_->make_empty_task(graph_.op(op))
+        ? &tasks_->make_empty_task(graph_.op(op),
+                                   parts_.options->hooks.dry_run_op)
         : &tasks_->make_task(graph_.op(op),
                              streams_[plan.stream_of(op)]->device_stream());
   return tasks;

@@ -32,6 +32,10 @@ struct executor_hooks {
   /// Fail the step at the first op that produces a NaN or an infinity.
   bool check_nan = false;
   bool dry_run = false; ///< schedule everything, run no kernel
+  /// In a dry run: called in place of each op's kernel, with the op's handle,
+  /// on the worker that runs it; several at once. Must not throw. Null: nothing
+  /// is called.
+  std::function<void(handle_id)> dry_run_op = {};
   /// A level of recording that the executor asks for; see `executor::trace`.
   trace_level trace = trace_level::off;
   /// Devices to use, one per entry of `executor_options::devices`. Empty: the

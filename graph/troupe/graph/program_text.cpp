@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/program_text.hpp>
 
+#include <cstddef>
 #include <cstdio>
 #include <type_traits>
 
@@ -113,6 +114,21 @@ std::string role_text(std::int32_t role) {
   if (text.empty())
     text = "forward";
   return role & role_loss ? text + "|loss" : text;
+}
+
+std::string attributes_text(const attribute_map& attributes) {
+  constexpr std::size_t longest = 100;
+  std::string text;
+  for (const auto& [name, value] : attributes) {
+    if (name.starts_with("op_"))
+      continue;
+    const auto whole = attribute_text(value);
+    text += (text.empty() ? "" : " ") + name + "="
+            + (whole.size() > longest
+                 ? "(" + std::to_string(whole.size()) + " characters)"
+                 : whole);
+  }
+  return text;
 }
 
 std::string to_text(const op_desc& op) {

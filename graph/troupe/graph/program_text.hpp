@@ -18,6 +18,11 @@ std::string to_text(const program& p);
 /// The line of one op, without a newline.
 std::string to_text(const op_desc& op);
 
+/// What an op is to do, in one line: "paddings=[1, 1] strides=[2, 2]". Without
+/// attributes that only say where the op comes from: those named "op_...". Of
+/// values longer than 100 characters only the length.
+std::string attributes_text(const attribute_map& attributes);
+
 /// "forward", "backward|loss", "optimize", ...
 std::string role_text(std::int32_t role);
 

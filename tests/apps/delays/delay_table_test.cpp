@@ -13,19 +13,31 @@ using namespace troupe::test;
 
 TEST_SUITE("apps.delay_table") {
 
-TEST_CASE("a table of delays is text or a file") {
+TEST_CASE("a table of delays is text, or a file of costs") {
   const auto table = delay_table::read({"conv2d=100us, relu=1.5ms,*=20ns"});
   CHECK(table.of("conv2d").ns == 100'000);
   CHECK(table.of("relu").ns == 1'500'000);
   CHECK(table.of("mul").ns == 20);
   CHECK(delay_table::read({"relu=1s"}).of("mul").is_none());
+  CHECK_FALSE(table.costs());
   const temporary_folder folder;
-  const auto path = folder / "delays";
-  write_bytes(path, "# of a fast machine\nconv2d = 3us # forward\n\n*=1ns\n");
+  const auto path = folder / "costs.jsonl";
+  troupe::trace::op_cost row;
+  row.key.type = "conv2d";
+  row.ns = 3000;
+  write_bytes(path, to_json(row) + "\n");
   const auto read = delay_table::read({"relu=1s", path.string()});
-  CHECK(read.of("conv2d").ns == 3000);
+  REQUIRE(read.costs());
+  CHECK(read.costs()->rows()[0].ns == 3000);
   CHECK(read.of("relu").ns == 1'000'000'000);
-  CHECK(read.of("mul").ns == 1);
+  CHECK(read.names_type("relu"));
+  CHECK_FALSE(read.names_type("conv2d"));
+  CHECK_THROWS_AS(delay_table::read({path.string(), path.string()}),
+                  usage_error);
+  // How much longer an op takes is no cost.
+  CHECK_THROWS_AS(
+    delay_table::read({path.string()}, delay_table::grammar::names),
+    usage_error);
 }
 
 TEST_CASE("a table with names has factors, and entries of single ops") {

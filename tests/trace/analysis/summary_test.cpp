@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/analysis/made_trace.hpp"
 
-#include <troupe/trace/analysis/cost_table.hpp>
 #include <troupe/trace/analysis/summary.hpp>
 
 #include <doctest/doctest.h>
@@ -295,36 +294,6 @@ TEST_CASE("an empty trace has an empty summary") {
   CHECK_FALSE(s.path);
   CHECK(s.types.empty());
   CHECK(s.workers.empty());
-}
-
-TEST_CASE("costs are by type, shapes and device, without waits for ranks") {
-  made_trace t{2, 2};
-  t.graph().process_of_device = {0, 1};
-  const auto r0 = t.op("all_reduce", 0, true), r1 = t.op("all_reduce", 1, true);
-  const auto a = t.op("mul"), b = t.op("mul"), other = t.op("mul");
-  t.graph().handles[other].shape = "[2]";
-  for (std::uint32_t s = 0; s < 6; ++s) {
-    const std::uint64_t at = s * 1000;
-    t.step(s, at, at + 1000);
-    t.run(r0, s, 0, at, at + 900).run(r1, s, 1, at + 800, at + 900);
-    t.run(a, s, 0, at + 900, at + 910).run(b, s, 0, at + 910, at + 930);
-    t.run(other, s, 1, at + 900, at + 1000);
-    t.event(event_kind::allocation, at + 910, a, s, 0, r0, 64);
-  }
-  const std::vector<process_trace> parts{t.done()};
-  const timeline all{parts};
-  const op_graph graph{parts[0].graph};
-  const auto costs = cost_table::measure(parts, all, graph);
-  REQUIRE(costs.rows().size() == 4);
-  REQUIRE(costs.find(a));
-  CHECK(costs.find(a) == costs.find(b));
-  CHECK(costs.find(a) != costs.find(other));
-  CHECK(costs.find(a)->count == 8); // 4 steps that count
-  CHECK(costs.find(a)->ns.median == 15);
-  CHECK(costs.find(a)->bytes == 32);
-  CHECK(costs.find(other)->shapes == "[2]");
-  CHECK(costs.find(r0)->ns.median == 100);
-  CHECK(costs.find(r1)->ns.median == 100);
 }
 
 } // TEST_SUITE("trace.summary")

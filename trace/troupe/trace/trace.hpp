@@ -27,6 +27,9 @@ struct handle_info {
   /// samples of the device. Of an op: those of its inputs, separated by
   /// semicolons. Empty if unknown.
   std::string shape;
+  std::string results = {}; ///< of an op: the same of its outputs
+  /// Of an op: what it is to do, such as "strides=[2, 2]". Empty if unknown.
+  std::string attributes = {};
   /// Readiness messages that it gets in a step, the step's begin included. Not
   /// all edges send one: chains of others imply some. 0: unknown, or in another
   /// process.

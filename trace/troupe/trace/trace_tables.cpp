@@ -46,6 +46,10 @@ ordered_json json_of(const handle_info& h) {
     made["collective"] = true;
   if (!h.shape.empty())
     made["shape"] = h.shape;
+  if (!h.results.empty())
+    made["results"] = h.results;
+  if (!h.attributes.empty())
+    made["attributes"] = h.attributes;
   if (h.messages > 0)
     made["messages"] = h.messages;
   if (!h.scope.empty())
@@ -62,6 +66,8 @@ handle_info handle_of(const json& value) {
   h.stream = value.value("stream", "");
   h.is_collective = value.value("collective", false);
   h.shape = value.value("shape", "");
+  h.results = value.value("results", "");
+  h.attributes = value.value("attributes", "");
   h.messages = value.value("messages", 0u);
   h.scope = value.value("scope", "");
   return h;

@@ -15,6 +15,7 @@
 #include <troupe/kernels/scope.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -66,8 +67,10 @@ public:
   /// Makes the task of an op that runs on stream `on`. It lives as long as this
   /// object. Throws error(unsupported_op) naming an op type without a kernel.
   op_task& make_task(const graph::op_handle& op, stream& on);
-  /// A task that does nothing, for runs without kernels.
-  op_task& make_empty_task(const graph::op_handle& op);
+  /// A task for runs without kernels: it does nothing, or calls `call`, which
+  /// outlives this object, if that is not null.
+  op_task& make_empty_task(const graph::op_handle& op,
+                           const std::function<void(handle_id)>& call);
 
   /// Must not be called after `forget_storages`.
   storage& storage_of(handle_id var);

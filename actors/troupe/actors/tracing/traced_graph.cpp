@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/tracing/traced_graph.hpp>
 
+#include <troupe/graph/program_text.hpp>
+
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -21,6 +24,18 @@ std::string scope_of(const graph::op_desc& op) {
   return scope && *scope != "/" ? *scope : std::string{};
 }
 
+std::string shapes_of(const graph::ssa_graph& g,
+                      std::span<const handle_id> variables,
+                      const graph::block& declares) {
+  std::string text;
+  for (auto id : variables) {
+    if (!text.empty())
+      text += "; ";
+    text += shape_of(declares, g.var(id).name);
+  }
+  return text;
+}
+
 trace::handle_info info_of(const graph::ssa_graph& g, const graph::op_handle& o,
                            const graph::block& declares) {
   trace::handle_info h;
@@ -31,11 +46,9 @@ trace::handle_info info_of(const graph::ssa_graph& g, const graph::op_handle& o,
   h.device = o.device;
   h.stream = to_string(o.stream);
   h.scope = scope_of(*o.desc);
-  for (auto input : o.inputs) {
-    if (!h.shape.empty())
-      h.shape += "; ";
-    h.shape += shape_of(declares, g.var(input).name);
-  }
+  h.shape = shapes_of(g, o.inputs, declares);
+  h.results = shapes_of(g, o.outputs, declares);
+  h.attributes = graph::attributes_text(o.desc->attributes);
   return h;
 }
 

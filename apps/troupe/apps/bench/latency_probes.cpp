@@ -107,6 +107,16 @@ executor_options two_workers(caf::actor_system* system) {
 }
 
 /// An executor that runs a net of levels.
+/// Computes nothing and keeps its core busy.
+class busy_kernel final : public kernel {
+public:
+  explicit busy_kernel(std::uint64_t ns) : ns_(ns) {}
+  void run(kernel_context&) override { spend_time(ns_, delay_kind::spin); }
+
+private:
+  std::uint64_t ns_;
+};
+
 class level_executor {
 public:
   level_executor(const level_net& net, caf::actor_system* system)
@@ -131,7 +141,7 @@ private:
                                   caf::actor_system* system) {
     auto o = two_workers(system);
     o.kernels = make_task_kernels([ns = net.op_ns](std::uint32_t) {
-      return make_delay_kernel(ns, delay_kind::spin);
+      return std::make_unique<busy_kernel>(ns);
     });
     return o;
   }

@@ -63,6 +63,7 @@ struct schedule_figures {
   double bytes = 0; ///< heap of the executor, without the program
   executor_stats stats;
   std::optional<delay_bounds> bounds; ///< only with delays
+  op_delays delays;
   samples steps;
   // With the recorder at the given level; unused at level off.
   std::size_t events = 0; ///< per step
@@ -158,15 +159,17 @@ schedule_figures measure(const schedule_options& o) {
   options.flight_recorder.level = trace_level::off;
   const auto delays = o.delays.empty() ? std::optional<delay_table>{}
                                        : delay_table::read(o.delays);
+  const auto plan = std::make_shared<op_delays>();
   if (delays)
-    use_delays(options, bundle.main, *delays, o.delay);
+    use_delays(options, bundle.main, *delays, o.delay, plan);
   else
     options.hooks.dry_run = true;
   options.hooks.pending_ops = o.pending;
   options.hooks.message_edges = o.remote;
   if (o.late)
     use_late_devices(options);
-  run_ops_as_written(options);
+  if (!delays || !delays->costs())
+    run_ops_as_written(options);
   arena memory{make_host_memory_source()};
   const auto batch = static_cast<std::int64_t>(options.devices.size());
   const auto feeds = empty_feeds(bundle, batch, memory);
@@ -185,7 +188,8 @@ schedule_figures measure(const schedule_options& o) {
   figures.bytes = heap_bytes() - heap;
   require_wanted(o, exe.stats());
   if (delays) {
-    figures.bounds = bounds_of(exe.graph(), *delays);
+    figures.delays = *plan = plan_delays(exe, *delays);
+    figures.bounds = bounds_of(exe.graph(), *plan);
     if (figures.bounds->work_ns == 0)
       throw usage_error("--delay: no op of the program takes time");
   }
@@ -227,8 +231,20 @@ void print_json(const schedule_options& o, const schedule_figures& f) {
     out["ideal_ms"] = f.ideal_ns() / ns_per_ms;
     out["overlap"] = f.overlap();
     out["ideal_overlap"] = f.bounds->work_ns / f.ideal_ns();
+    out["ops_without_cost"] = f.delays.unknown;
+    out["types_without_cost"] = f.delays.unknown_types;
   }
   std::printf("%s\n", json_text(out).c_str());
+}
+
+/// "3 of 114 ops have no cost and take no time: mean, relu"
+std::string unknown_text(const schedule_figures& f) {
+  std::string types;
+  for (const auto& type : f.delays.unknown_types)
+    types += (types.empty() ? "" : ", ") + type;
+  return std::to_string(f.delays.unknown) + " of "
+         + std::to_string(f.stats.op_actors)
+         + " ops have no cost and take no time: " + one_line(types);
 }
 
 void print_text(const schedule_options& o, const schedule_figures& f) {
@@ -260,6 +276,8 @@ void print_text(const schedule_options& o, const schedule_figures& f) {
       "at once, at best %.2f\n",
       f.bounds->work_ns / ns_per_ms, f.bounds->critical_path_ns / ns_per_ms,
       f.ideal_ns() / ns_per_ms, f.overlap(), f.bounds->work_ns / f.ideal_ns());
+  if (f.delays.unknown > 0)
+    std::printf("%s\n", unknown_text(f).c_str());
 }
 
 int run_schedule(const schedule_options& o) {
@@ -307,8 +325,9 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
       ->excludes(pending);
   auto* delay =
     add_repeatable_option(command, "--delay", o->delays,
-                          "make kernels take time: TYPE=TIME,... or a file of "
-                          "such lines, e.g. conv2d=100us,*=1us")
+                          "make ops take time: TYPE=TIME,..., e.g. "
+                          "conv2d=100us,*=1us, or a file of troupe trace costs "
+                          "--json")
       ->check(not_empty());
   delay->excludes(late);
   command

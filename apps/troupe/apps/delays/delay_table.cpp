@@ -5,13 +5,11 @@
 #include <troupe/apps/stragglers/op_key.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/base/files/input_file.hpp>
 #include <troupe/base/quoted_name.hpp>
 
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <sstream>
 #include <utility>
 
 namespace troupe::apps {
@@ -58,19 +56,6 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-/// Reads a table from a file. A file that does not exist or is too long is a
-/// wrong command line.
-std::string read_table(const std::string& file, const std::string& option) {
-  constexpr std::uint64_t most_bytes = 1 << 20;
-  try {
-    return read_whole_file(file, most_bytes);
-  } catch (const error& failure) {
-    throw usage_error(option
-                      + ": neither entries TYPE=TIME nor a file of them: "
-                      + failure.message());
-  }
-}
-
 } // namespace
 
 std::set<std::string, std::less<>> op_types_of(const graph::program& program) {
@@ -100,16 +85,23 @@ delay_table delay_table::read(const std::vector<std::string>& texts_or_files,
 }
 
 void delay_table::add_all(const std::string& text_or_file) {
-  if (text_or_file.find('=') != std::string::npos) {
-    for (auto& entry : split_list(text_or_file))
-      add(trimmed(entry));
-    return;
+  if (allowed_ == grammar::times && text_or_file.find('=') == std::string::npos)
+    return add_file(text_or_file);
+  for (auto& entry : split_list(text_or_file))
+    add(trimmed(entry));
+}
+
+void delay_table::add_file(const std::string& file) {
+  if (costs_)
+    throw usage_error(option_ + ": " + quoted_name(file)
+                      + ": costs of one file only");
+  try {
+    costs_ = trace::cost_table::read(file);
+  } catch (const error& failure) {
+    throw usage_error(option_
+                      + ": neither entries TYPE=TIME nor a file of costs: "
+                      + failure.message());
   }
-  std::istringstream file(read_table(text_or_file, option_));
-  for (std::string line; std::getline(file, line);)
-    if (auto entry = trimmed(std::string_view(line).substr(0, line.find('#')));
-        !entry.empty())
-      add(entry);
 }
 
 void delay_table::add(std::string_view entry) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <troupe/graph/program.hpp>
+#include <troupe/trace/analysis/cost_table.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -34,14 +36,14 @@ class delay_table {
 public:
   /// What an entry can say.
   enum class grammar : std::uint8_t {
-    times, ///< TYPE=TIME
+    times, ///< TYPE=TIME, or a file of costs (trace::cost_table)
     names, ///< NAME=TIME and NAME=xFACTOR; a name is a type or a first output
   };
-  /// Reads texts such as "conv2d=100us,relu=10us,*=1us", and files with one
-  /// such entry per line, in which `#` begins a comment. Units are ns, us, ms
-  /// and s. `*` means all types that are not named; without it they take no
-  /// time. A factor is at least 1, such as "conv2d_3.tmp_0=x1.2". Throws
-  /// usage_error naming the entry that cannot be read.
+  /// Reads texts such as "conv2d=100us,relu=10us,*=1us", and the names of files
+  /// of costs, at most one. Units are ns, us, ms and s. `*` means all types
+  /// that are not named; without it they take no time. A factor is at least 1,
+  /// such as "conv2d_3.tmp_0=x1.2". Throws usage_error naming the entry that
+  /// cannot be read.
   /// @param option where the texts come from, for errors
   static delay_table read(const std::vector<std::string>& texts_or_files,
                           grammar allowed = grammar::times,
@@ -59,16 +61,27 @@ public:
   delay of(std::string_view op_type, std::string_view output) const;
   /// The names that have an entry.
   std::vector<std::string> names() const;
+  /// True if the op's type has an entry of its own.
+  bool names_type(std::string_view op_type) const {
+    return delays_.contains(op_type);
+  }
+
+  /// What a file said; null without a file.
+  const trace::cost_table* costs() const noexcept {
+    return costs_ ? &*costs_ : nullptr;
+  }
 
 private:
   delay_table(grammar allowed, std::string option)
     : allowed_(allowed), option_(std::move(option)) {}
   void add_all(const std::string& text_or_file);
+  void add_file(const std::string& file);
   void add(std::string_view entry);
 
   grammar allowed_;
   std::string option_;
   std::map<std::string, delay, std::less<>> delays_;
+  std::optional<trace::cost_table> costs_;
 };
 
 } // namespace troupe::apps

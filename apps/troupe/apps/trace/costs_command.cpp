@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
-#include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/trace/trace_commands.hpp>
 #include <troupe/apps/trace/traced_run.hpp>
 #include <troupe/base/quoted_name.hpp>
@@ -17,32 +16,19 @@ namespace troupe::apps {
 
 namespace {
 
-using json = nlohmann::ordered_json;
-
-void print_costs_json(const trace::cost_table& costs) {
-  for (const auto& row : costs.rows())
-    std::printf("%s\n", json_text({{"op_type", row.type},
-                                   {"shapes", row.shapes},
-                                   {"device", row.device},
-                                   {"count", row.count},
-                                   {"ns", row.ns.median},
-                                   {"ns_quarter", row.ns.quarter},
-                                   {"ns_three_quarters", row.ns.three_quarters},
-                                   {"bytes", row.bytes}})
-                          .c_str());
-}
-
 void print_costs_text(const trace::cost_table& costs) {
-  std::printf("%-28s %-7s %8s %10s %10s %10s %10s  %s\n", "op", "device",
-              "count", "median", "quarter", "3 quarters", "allocates",
-              "shapes");
+  std::printf("%-28s %-7s %5s %8s %10s %10s %10s %10s  %s\n", "op", "device",
+              "ops", "count", "time", "quarter", "3 quarters", "allocates",
+              "shapes -> results, attributes");
   for (const auto& row : costs.rows())
-    std::printf("%-28s %-7s %8zu %10s %10s %10s %10s  %s\n",
-                one_line(row.type).c_str(), one_line(row.device).c_str(),
-                row.count, time_text(row.ns.median).c_str(),
-                time_text(row.ns.quarter).c_str(),
-                time_text(row.ns.three_quarters).c_str(),
-                bytes_text(row.bytes).c_str(), one_line(row.shapes).c_str());
+    std::printf("%-28s %-7s %5zu %8zu %10s %10s %10s %10s  %s -> %s, %s\n",
+                one_line(row.op.empty() ? row.key.type : "  " + row.op).c_str(),
+                one_line(row.key.device).c_str(), row.ops, row.count,
+                time_text(row.ns).c_str(), time_text(row.runs.quarter).c_str(),
+                time_text(row.runs.three_quarters).c_str(),
+                bytes_text(row.bytes).c_str(), one_line(row.key.shapes).c_str(),
+                one_line(row.key.results).c_str(),
+                one_line(row.key.attributes).c_str());
 }
 
 int run_costs(const std::vector<std::string>& files, bool as_json) {
@@ -50,10 +36,12 @@ int run_costs(const std::vector<std::string>& files, bool as_json) {
   run.require_ops();
   const auto costs =
     trace::cost_table::measure(run.parts(), run.timeline(), run.graph());
-  if (as_json)
-    print_costs_json(costs);
-  else
+  if (!as_json) {
     print_costs_text(costs);
+    return 0;
+  }
+  for (const auto& row : costs.rows())
+    std::printf("%s\n", to_json(row).c_str());
   return 0;
 }
 
@@ -66,9 +54,10 @@ void add_trace_costs(CLI::App& trace, action& chosen) {
   };
   auto options = std::make_shared<costs_options>();
   auto& command = *trace.add_subcommand(
-    "costs", "time and memory of ops by type, shapes and device");
+    "costs", "time and memory of ops, by what they do and on which device");
   add_trace_files(command, options->files);
-  add_output_options(command, options->json, "troupe trace costs run.trt");
+  add_output_options(command, options->json,
+                     "troupe trace costs run.trt --json > costs.jsonl");
   command.callback([options, &chosen] {
     chosen = [options] { return run_costs(options->files, options->json); };
   });

@@ -39,21 +39,46 @@ struct what_if_times {
   double measured = 0, unchanged = 0, changed = 0;
 };
 
-std::vector<trace::cost_change> read_changes(const std::string& list) {
+/// Other costs than the measured ones.
+struct other_costs {
+  std::optional<trace::cost_table> table;
   std::vector<trace::cost_change> changes;
+  bool empty() const { return !table && changes.empty(); }
+};
+
+/// An entry without "=" is the name of a file of costs.
+void add_entry(const std::string& entry, other_costs& to) {
+  if (entry.find('=') != std::string::npos) {
+    to.changes.push_back(trace::parse_cost_change(entry));
+    return;
+  }
+  if (to.table)
+    throw error(errc::invalid_argument,
+                quoted_name(entry) + ": costs of one file only");
+  try {
+    to.table = trace::cost_table::read(entry);
+  } catch (const error& e) {
+    throw error(e.code(), "neither TYPE=x0.5, TYPE=+2ms, TYPE=-2ms or "
+                          "TYPE=100us nor a file of costs: "
+                            + e.message());
+  }
+}
+
+other_costs read_changes(const std::string& list) {
+  other_costs costs;
   if (list.empty())
-    return changes;
+    return costs;
   for (const auto& entry : split_list(list)) {
     if (entry.empty())
       throw usage_error("--what-if: an entry of " + quoted_name(list)
                         + " is empty");
     try {
-      changes.push_back(trace::parse_cost_change(entry));
+      add_entry(entry, costs);
     } catch (const error& e) {
       throw usage_error("--what-if " + e.message());
     }
   }
-  return changes;
+  return costs;
 }
 
 const trace::step_times& find_step(const traced_run& run,
@@ -82,23 +107,24 @@ double time_of_interest(const std::vector<double>& times,
   return options.step ? times.back() : trace::mean(times);
 }
 
-trace::replayed_steps
-replay_with(const traced_run& run, const trace::step_range& range,
-            const std::vector<trace::cost_change>& changes) {
+trace::replayed_steps replay_with(const traced_run& run,
+                                  const trace::step_range& range,
+                                  const other_costs& costs) {
   try {
-    return trace::replay(run.timeline(), run.graph(), range, changes);
+    return trace::replay(run.timeline(), run.graph(), range, costs.changes,
+                         costs.table ? &*costs.table : nullptr);
   } catch (const error& e) {
     throw error(e.code(), "--what-if: " + e.message());
   }
 }
 
 what_if_times predict(const traced_run& run, const path_options& options,
-                      const std::vector<trace::cost_change>& changes) {
+                      const other_costs& costs) {
   const auto& all = run.timeline();
   const auto range = options.step ? trace::steps_to_replay(all, *options.step)
                                   : trace::steps_to_replay(all);
   const auto same = replay_with(run, range, {});
-  const auto other = replay_with(run, range, changes);
+  const auto other = replay_with(run, range, costs);
   return {same.steps.size(), time_of_interest(same.measured_ns, options),
           time_of_interest(same.predicted_ns, options),
           time_of_interest(other.predicted_ns, options)};
@@ -161,18 +187,18 @@ void print_prediction(const what_if_times& times, const std::string& what) {
 }
 
 int run_critical_path(const path_options& options) {
-  const auto changes = read_changes(options.what_if);
+  const auto costs = read_changes(options.what_if);
   const traced_run run{options.files};
   run.require_ops();
   const auto& step = find_step(run, options);
   const auto path =
     trace::find_critical_path(run.timeline(), run.graph(), step);
-  const auto times = predict(run, options, changes);
+  const auto times = predict(run, options, costs);
   if (options.json) {
     auto out = path_json(run, path);
     out["measured_ns"] = times.measured;
     out["replayed_ns"] = times.unchanged;
-    if (!changes.empty())
+    if (!costs.empty())
       out["predicted_ns"] = times.changed;
     std::printf("%s\n", json_text(out).c_str());
     return 0;
@@ -194,7 +220,8 @@ void add_trace_critical_path(CLI::App& trace, action& chosen) {
     ->check(not_empty());
   add_list_option(command, "--what-if", options->what_if,
                   "predict the step time if ops took another time: "
-                  "TYPE=x0.5, TYPE=+2ms, TYPE=100us, ...; * means all types")
+                  "TYPE=x0.5, TYPE=+2ms, TYPE=100us, ...; * means all types; "
+                  "or a file of troupe trace costs --json")
     ->check(not_empty());
   add_output_options(command, options->json,
                      "troupe trace critical-path run.trt --what-if "

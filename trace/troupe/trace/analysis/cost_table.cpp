@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/trace/analysis/cost_table.hpp>
 
+#include <troupe/base/error.hpp>
+#include <troupe/base/files/input_file.hpp>
 #include <troupe/trace/analysis/readiness.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
-#include <map>
-#include <numeric>
-#include <tuple>
+#include <cmath>
+#include <cstdint>
+#include <sstream>
 #include <utility>
 
 namespace troupe::trace {
 
 namespace {
-
-using cost_key = std::tuple<std::string_view, std::string_view, std::uint32_t>;
-
-cost_key key_of(const handle_info& h) {
-  return {h.type, h.shape, h.device};
-}
 
 /// Bytes that ops allocate, by op, in the steps that count.
 std::vector<double> allocated_bytes(std::span<const process_trace> parts,
@@ -31,56 +29,185 @@ std::vector<double> allocated_bytes(std::span<const process_trace> parts,
   return bytes;
 }
 
+/// What was measured of an op.
+struct op_sample {
+  handle_id op = no_handle;
+  std::vector<double> ns; ///< of its runs
+  double bytes = 0;       ///< of all of them
+};
+
+std::vector<op_sample> samples_of(std::span<const process_trace> parts,
+                                  const timeline& all, const op_graph& graph) {
+  std::vector<op_sample> found(graph.graph().handles.size());
+  const auto bytes = allocated_bytes(parts, found.size(), all);
+  for (handle_id op = 0; op < found.size(); ++op)
+    found[op] = {op, {}, bytes[op]};
+  for (const auto& r : all.runs())
+    if (all.find_op_step(r.step))
+      found[r.op].ns.push_back(static_cast<double>(own_time(all, graph, r)));
+  std::erase_if(found, [](const op_sample& s) { return s.ns.empty(); });
+  return found;
+}
+
+/// The row of ops with the same key.
+op_cost row_of(cost_key key, std::span<const op_sample> ops) {
+  op_cost row;
+  row.key = std::move(key);
+  row.ops = ops.size();
+  std::vector<double> all;
+  for (const auto& s : ops) {
+    all.insert(all.end(), s.ns.begin(), s.ns.end());
+    row.ns += quantile(s.ns, 0.5) / static_cast<double>(ops.size());
+    row.bytes += s.bytes;
+  }
+  row.count = all.size();
+  row.bytes /= static_cast<double>(row.count);
+  row.runs = spread_of(std::move(all));
+  return row;
+}
+
+/// True if an op takes another time than the others with its key: by the test
+/// of `diff`.
+bool differs(const op_sample& one, std::span<const op_sample> ops) {
+  constexpr double most_p = 0.01;
+  std::vector<double> others;
+  for (const auto& s : ops)
+    if (s.op != one.op)
+      others.insert(others.end(), s.ns.begin(), s.ns.end());
+  if (others.empty())
+    return false;
+  const auto a = spread_of(one.ns), b = spread_of(others);
+  const bool is_apart =
+    a.three_quarters < b.quarter || b.three_quarters < a.quarter;
+  return is_apart && rank_test(one.ns, others) < most_p;
+}
+
+/// "cpu" for "cpu:1".
+cost_key without_index(cost_key key) {
+  key.device.resize(std::min(key.device.size(), key.device.find(':')));
+  return key;
+}
+
+double number_of(const nlohmann::json& value, const char* name) {
+  const double number = value.value(name, 0.0);
+  constexpr double most = 1e15; // nanoseconds: 11 days; bytes: more than any
+  if (!std::isfinite(number) || number < 0 || number > most)
+    throw error(errc::bad_file, std::string{"'"} + name + "' is out of range");
+  return number;
+}
+
+op_cost cost_of(const nlohmann::json& value) {
+  op_cost row;
+  row.key = {value.at("op_type"), value.at("attributes"), value.at("shapes"),
+             value.at("results"), value.at("device")};
+  row.op = value.value("op", "");
+  row.ops = value.value("ops", std::size_t{1});
+  row.count = value.value("count", std::size_t{0});
+  if (!value.contains("ns"))
+    throw error(errc::bad_file, "'ns' is missing");
+  row.ns = number_of(value, "ns");
+  row.runs = {number_of(value, "ns_quarter"), number_of(value, "ns_median"),
+              number_of(value, "ns_three_quarters")};
+  row.bytes = number_of(value, "bytes");
+  return row;
+}
+
 } // namespace
+
+cost_key cost_key_of(const graph_info& graph, handle_id op) {
+  const auto& h = graph.handles[op];
+  return {h.type, h.attributes, h.shape, h.results,
+          h.device < graph.devices.size() ? graph.devices[h.device] : "?"};
+}
+
+cost_table::cost_table(std::vector<op_cost> rows) : rows_(std::move(rows)) {
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    if (!rows_[i].op.empty()) {
+      of_op_.emplace(rows_[i].op, i);
+    } else {
+      of_all_.emplace(rows_[i].key, i);
+      of_kind_.emplace(without_index(rows_[i].key), i);
+    }
+}
 
 cost_table cost_table::measure(std::span<const process_trace> parts,
                                const timeline& all, const op_graph& graph) {
-  struct sums {
-    std::vector<double> ns;
-    double bytes = 0;
-  };
-  const auto& handles = graph.graph().handles;
-  std::map<cost_key, sums> found;
-  for (const auto& r : all.runs())
-    if (all.find_op_step(r.step))
-      found[key_of(handles[r.op])].ns.push_back(
-        static_cast<double>(own_time(all, graph, r)));
-  const auto bytes = allocated_bytes(parts, handles.size(), all);
-  for (handle_id op = 0; op < handles.size(); ++op)
-    if (bytes[op] > 0)
-      if (const auto at = found.find(key_of(handles[op])); at != found.end())
-        at->second.bytes += bytes[op];
-
-  std::vector<std::pair<double, const std::pair<const cost_key, sums>*>> order;
-  for (const auto& entry : found)
-    order.emplace_back(
-      std::accumulate(entry.second.ns.begin(), entry.second.ns.end(), 0.0),
-      &entry);
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [](const auto& o) { return o.first; });
-  cost_table table;
-  std::map<cost_key, std::size_t> row_of;
-  for (const auto& [total, entry] : order) {
-    const auto& [key, s] = *entry;
-    const auto& [type, shapes, device] = key;
-    row_of[key] = table.rows_.size();
-    const auto& devices = graph.graph().devices;
-    table.rows_.push_back({std::string{type}, std::string{shapes},
-                           device < devices.size() ? devices[device] : "?",
-                           s.ns.size(), spread_of(s.ns),
-                           s.bytes / static_cast<double>(s.ns.size())});
+  std::map<cost_key, std::vector<op_sample>> found;
+  for (auto& s : samples_of(parts, all, graph))
+    found[cost_key_of(graph.graph(), s.op)].push_back(std::move(s));
+  std::vector<op_cost> rows;
+  for (const auto& [key, ops] : found) {
+    rows.push_back(row_of(key, ops));
+    for (const auto& s : ops)
+      if (differs(s, ops)) {
+        rows.push_back(row_of(key, {&s, 1}));
+        rows.back().op = graph.graph().handles[s.op].name;
+      }
   }
-  table.row_of_.assign(handles.size(), table.rows_.size());
-  for (handle_id op = 0; op < handles.size(); ++op)
-    if (handles[op].is_op)
-      if (const auto at = row_of.find(key_of(handles[op])); at != row_of.end())
-        table.row_of_[op] = at->second;
-  return table;
+  std::ranges::stable_sort(rows, std::ranges::greater{}, [](const op_cost& r) {
+    return r.ns * static_cast<double>(r.count);
+  });
+  return cost_table{std::move(rows)};
 }
 
-const op_cost* cost_table::find(handle_id op) const {
-  return op < row_of_.size() && row_of_[op] < rows_.size() ? &rows_[row_of_[op]]
-                                                           : nullptr;
+cost_table cost_table::read(const std::filesystem::path& file) {
+  constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+  std::istringstream lines{read_whole_file(file, most_bytes)};
+  std::vector<op_cost> rows;
+  std::size_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const auto refuse = [&](const std::string& why) {
+      throw error(errc::bad_file, file.string() + ", line "
+                                    + std::to_string(number)
+                                    + ": not a line of troupe trace costs "
+                                      "--json: "
+                                    + why);
+    };
+    if (line.find_first_not_of(" \t\r") == std::string::npos)
+      continue;
+    try {
+      rows.push_back(cost_of(nlohmann::json::parse(line)));
+    } catch (const nlohmann::json::exception& e) {
+      refuse(e.what());
+    } catch (const error& e) {
+      refuse(e.message());
+    }
+  }
+  if (rows.empty())
+    throw error(errc::bad_file, file.string() + ": has no costs");
+  return cost_table{std::move(rows)};
+}
+
+const op_cost* cost_table::find(const graph_info& graph, handle_id op) const {
+  const auto key = cost_key_of(graph, op);
+  // In another graph, an op with this name can do something else.
+  if (const auto own = of_op_.find(graph.handles[op].name);
+      own != of_op_.end() && rows_[own->second].key == key)
+    return &rows_[own->second];
+  if (const auto same = of_all_.find(key); same != of_all_.end())
+    return &rows_[same->second];
+  const auto alike = of_kind_.find(without_index(key));
+  return alike == of_kind_.end() ? nullptr : &rows_[alike->second];
+}
+
+std::string to_json(const op_cost& row) {
+  nlohmann::ordered_json made{{"op_type", row.key.type},
+                              {"attributes", row.key.attributes},
+                              {"shapes", row.key.shapes},
+                              {"results", row.key.results},
+                              {"device", row.key.device}};
+  if (!row.op.empty())
+    made["op"] = row.op;
+  made["ops"] = row.ops;
+  made["count"] = row.count;
+  made["ns"] = row.ns;
+  made["ns_quarter"] = row.runs.quarter;
+  made["ns_median"] = row.runs.median;
+  made["ns_three_quarters"] = row.runs.three_quarters;
+  made["bytes"] = row.bytes;
+  return made.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace);
 }
 
 } // namespace troupe::trace

@@ -6,41 +6,76 @@
 #include <troupe/trace/analysis/timeline.hpp>
 #include <troupe/trace/trace.hpp>
 
+#include <compare>
 #include <cstddef>
-#include <cstdint>
+#include <filesystem>
+#include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::trace {
 
-/// What the ops of a type with the same shapes cost on a device.
-struct op_cost {
+/// What decides how long an op takes, as far as a graph tells: ops with equal
+/// keys do the same work. docs/trace.md says why these are the parts.
+struct cost_key {
   std::string type;
-  std::string shapes;    ///< of the inputs, as declared (handle_info::shape)
-  std::string device;    ///< "cpu:0"
+  std::string attributes; ///< handle_info::attributes: strides, axes, ...
+  std::string shapes;     ///< of the inputs, as declared (handle_info::shape)
+  std::string results;    ///< of the outputs, likewise: which ones it computes
+  std::string device;     ///< "cpu:0"
+  friend auto operator<=>(const cost_key&, const cost_key&) = default;
+};
+
+/// The key of an op of a graph.
+cost_key cost_key_of(const graph_info& graph, handle_id op);
+
+/// What ops cost that have the same key.
+struct op_cost {
+  cost_key key;
+  /// Empty: the row is of all ops with the key. Else of this op alone, whose
+  /// time differs from those of the others beyond the spread of its runs.
+  std::string op;
+  std::size_t ops = 1;   ///< how many ops the row is of
   std::size_t count = 0; ///< runs that were measured
-  /// Time of a run, in nanoseconds. Of a collective and a `recv` without the
-  /// time in which it waited for others.
-  spread ns;
+  /// Time of a run, in nanoseconds: the mean over the ops of their medians.
+  /// Times the number of ops, it is the time of all. Of a collective and a
+  /// `recv` without the time in which it waited for others.
+  double ns = 0;
+  spread runs;      ///< of all runs
   double bytes = 0; ///< that a run allocates for its results, on average
 };
 
-/// Costs by op type, shapes and device: what `troupe trace costs` prints.
+/// Costs of ops: what `troupe trace costs` prints, and what `bench schedule
+/// --delay` and `critical-path --what-if` read.
 class cost_table {
 public:
+  explicit cost_table(std::vector<op_cost> rows);
   /// Measures the steps of a run that count (`timeline::op_steps`).
   static cost_table measure(std::span<const process_trace> parts,
                             const timeline& all, const op_graph& graph);
+  /// Reads a file of lines that `to_json` made; empty lines are skipped. Throws
+  /// error(bad_file) with the number of the line, and what `read_whole_file`
+  /// throws.
+  static cost_table read(const std::filesystem::path& file);
 
   /// The most time in all runs first.
   std::span<const op_cost> rows() const noexcept { return rows_; }
-  /// The row of an op of the graph; null if it never ran.
-  const op_cost* find(handle_id op) const;
+  /// The row for an op of a graph, which can be another one than was measured:
+  /// that of the op alone, or that of its key, or that of its key on another
+  /// device of the same kind. Null if there is none.
+  const op_cost* find(const graph_info& graph, handle_id op) const;
 
 private:
   std::vector<op_cost> rows_;
-  std::vector<std::size_t> row_of_; ///< by handle; `rows_.size()`: none
+  std::map<cost_key, std::size_t> of_all_;  // rows without `op`
+  std::map<cost_key, std::size_t> of_kind_; // the same, devices as "cpu"
+  std::map<std::string, std::size_t, std::less<>> of_op_; // rows with `op`
 };
+
+/// A row as one line of JSON, without a newline: the keys are in
+/// docs/command-line.md.
+std::string to_json(const op_cost& row);
 
 } // namespace troupe::trace

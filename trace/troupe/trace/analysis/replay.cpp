@@ -98,9 +98,11 @@ struct happening {
 class replaying {
 public:
   replaying(const timeline& all, const op_graph& graph, const step_range& range,
-            std::span<const cost_change> changes)
+            std::span<const cost_change> changes, const cost_table* costs)
     : all_(all), graph_(graph) {
     collect(range);
+    if (costs)
+      use_costs(*costs);
     change_costs(changes);
     find_streams();
     connect();
@@ -112,6 +114,7 @@ public:
 
 private:
   void collect(const step_range& range);
+  void use_costs(const cost_table& costs);
   void change_costs(std::span<const cost_change> changes);
   void find_streams();
   void connect();
@@ -172,6 +175,17 @@ void replaying::collect(const step_range& range) {
     steps_[r.step - first_step_].nodes.push_back(place);
     nodes_.push_back(std::move(n));
   }
+}
+
+void replaying::use_costs(const cost_table& costs) {
+  bool is_any_known = false;
+  for (auto& n : nodes_)
+    if (const auto* row = costs.find(graph_.graph(), n.run->op)) {
+      n.cost = row->ns;
+      is_any_known = true;
+    }
+  if (!is_any_known)
+    throw error(errc::not_found, "no op that has run is among the costs");
 }
 
 void replaying::change_costs(std::span<const cost_change> changes) {
@@ -452,8 +466,9 @@ step_range steps_to_replay(const timeline& all, std::uint32_t only) {
 
 replayed_steps replay(const timeline& all, const op_graph& graph,
                       const step_range& range,
-                      std::span<const cost_change> changes) {
-  return replaying{all, graph, range, changes}.run();
+                      std::span<const cost_change> changes,
+                      const cost_table* costs) {
+  return replaying{all, graph, range, changes, costs}.run();
 }
 
 } // namespace troupe::trace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/trace/analysis/cost_change.hpp>
+#include <troupe/trace/analysis/cost_table.hpp>
 #include <troupe/trace/analysis/op_graph.hpp>
 #include <troupe/trace/analysis/timeline.hpp>
 
@@ -28,8 +29,9 @@ struct step_range {
 /// again on as many workers, with the edges of the graph, and with streams that
 /// launch as many ops at once as they did. If several ops could begin, the one
 /// that began first in the trace does. A run of an op takes its measured time,
-/// to which the changes for its type apply in their order; so without changes
-/// each run takes what it took. What the trace cannot explain stays as it was:
+/// or that of its row in `costs`, if there are any; to it the changes for its
+/// type apply in their order. So without costs and changes each run takes what
+/// it took. What the trace cannot explain stays as it was:
 /// the time between the readiness of an op and its begin although a worker was
 /// free, and the time between a step's end and the begin of one that waits for
 /// it.
@@ -38,10 +40,13 @@ struct step_range {
 /// an op's time.
 ///
 /// Throws error(invalid_argument) if the range is not one of whole steps, and
-/// error(not_found) if no op of a change's type ran in the range.
+/// error(not_found) if no op of a change's type, or none that `costs` has, ran
+/// in the range.
+/// @param costs may be null
 replayed_steps replay(const timeline& all, const op_graph& graph,
                       const step_range& range,
-                      std::span<const cost_change> changes = {});
+                      std::span<const cost_change> changes = {},
+                      const cost_table* costs = nullptr);
 
 /// Steps to replay in order to predict the median step, or step `only`: whole
 /// steps in a row, at most some 200,000 runs. Throws error(invalid_argument) if
