@@ -21,7 +21,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   start.begin("build graph");
   graph::require_kernels(*program, *options.kernels, options.devices);
   loss = actors::loss_of(*program, options.loss);
-  ssa = actors::build_graph(program, options, loss);
+  ssa = actors::build_graph(program, options, loss, &start);
   feeds_needed = {graph::feed_names(ssa), program->main()};
   gathers_losses = std::ranges::count(ssa.ops, graph::op_kind::gather_losses,
                                       &graph::op_handle::kind)
@@ -210,6 +210,7 @@ void executor::impl::step_ended(void* owner, step_state& step) {
   auto& self = *static_cast<impl*>(owner);
   step.ended_ns = now_ns();
   self.trace->record_if_wanted(event_kind::step_end, no_handle, step.id);
+  self.traces->step_ended(step.started_ns, step.ended_ns);
   self.actors->context().last_step.store(
     step.id.load(std::memory_order_relaxed), std::memory_order_relaxed);
   step.under_way.store(false, std::memory_order_relaxed);

@@ -165,7 +165,7 @@ TEST_CASE("a damaged block of stacks takes nothing else with it") {
   CHECK(lines_of(result.err).size() == 1);
   CHECK(contains(result.err, "cut or damaged, read up to the last"));
   CHECK_FALSE(contains(result.out, "call stacks"));
-  CHECK(contains(result.out, "before the first step"));
+  CHECK(contains(result.out, "start-up"));
 }
 
 TEST_CASE("a step that fails leaves a dump, unless the recorder is off") {

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -66,6 +67,12 @@ TEST_CASE("a summary's parts add up") {
   for (const auto& h : s["memory"][0]["holders"])
     held += h["bytes"].get<long>();
   CHECK(held == s["memory"][0]["peak_bytes"].get<long>());
+  std::vector<std::string> phases;
+  for (const auto& p : s["processes"][0]["phases"])
+    phases.push_back(p["name"]);
+  for (const auto* name :
+       {"read program", "build graph", "check", "first step"})
+    CHECK(std::ranges::count(phases, name) == 1);
   const auto text = run_troupe({"trace", "summary", file});
   CHECK(text.code == 0);
   for (const auto* part :
@@ -138,7 +145,7 @@ TEST_CASE("ranks of a job are brought onto one clock") {
   CHECK(std::abs(offset) <= uncertainty + 20'000);
   CHECK(s["overlap"].size() == 2);
   const auto text = run_troupe({"trace", "summary", other, file}).out;
-  CHECK(contains(text, "before the first step, of the slowest process each\n"));
+  CHECK(contains(text, "start-up, of the slowest process each\n"));
   CHECK(contains(text, "  prepare (process "));
   const auto ranks = run_troupe({"trace", "diff", file, other});
   CHECK(ranks.code == 0);

@@ -25,6 +25,10 @@ public:
     if (!measured_.empty() && measured_.back().end == 0)
       measured_.back().end = now_ns();
   }
+  /// Adds a phase that others have measured, by now_ns.
+  void add(std::string name, std::uint64_t begin_ns, std::uint64_t end_ns) {
+    measured_.push_back({std::move(name), begin_ns, end_ns});
+  }
   /// Adds the phases of another log.
   void append(const phase_log& more) {
     measured_.insert(measured_.end(), more.measured_.begin(),

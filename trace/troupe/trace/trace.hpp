@@ -70,8 +70,8 @@ struct run_info {
   std::int64_t begin_unix_ns = 0;
 };
 
-/// Part of the time before the first step: "read program", "build graph".
-/// Negative times lie before the begin of the trace.
+/// Part of the start of a run: "read program", "build graph", "check",
+/// "first step". Negative times lie before the begin of the trace.
 struct phase {
   std::string name;
   std::int64_t begin_ns = 0;
@@ -98,7 +98,7 @@ struct process_trace {
   std::string file; ///< that it was read from, for messages; may be empty
   run_info run;
   graph_info graph;
-  std::vector<phase> phases;
+  std::vector<phase> phases; ///< in the order in which they ended
   /// The application's actors, by number.
   std::vector<recorded_actor> actors;
   /// Types of the messages to them, by number: "('feed', int32)".

@@ -97,7 +97,7 @@ graph::ssa_graph build_unplaced_graph(std::shared_ptr<const graph::program> p,
 
 graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
                              const executor_options& options,
-                             const std::string& loss) {
+                             const std::string& loss, trace::phase_log* log) {
   auto g = build_unplaced_graph(std::move(p), options, loss);
   const auto places = places_of(options);
   g = graph::place_handles(std::move(g), options.places, places);
@@ -105,6 +105,8 @@ graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
     g = graph::add_transfers(std::move(g), places);
   for (auto& pass : options.hooks.passes)
     g = pass(std::move(g));
+  if (log)
+    log->begin("check");
   graph::check_places(g);
   if (!options.hooks.skip_hazard_check)
     graph::check_hazards(g, options.steps_in_flight);

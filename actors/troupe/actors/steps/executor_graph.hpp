@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/trace/phase_log.hpp>
 
 #include <memory>
 #include <string>
@@ -28,8 +29,10 @@ graph::ssa_graph build_unplaced_graph(std::shared_ptr<const graph::program> p,
 /// handles (graph/passes/place_handles.hpp), splits the graph over places
 /// (graph/passes/transfers.hpp) and proves it free of hazards. The graph refers
 /// to `p`. Throws error(graph_invalid) and what building throws.
+/// @param log if not null, measures the proof as the phase "check"
 graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
                              const executor_options& options,
-                             const std::string& loss);
+                             const std::string& loss,
+                             trace::phase_log* log = nullptr);
 
 } // namespace troupe::actors

@@ -148,7 +148,24 @@ executor_traces::subject_of(const std::string& command,
   return what;
 }
 
+void executor_traces::step_ended(std::uint64_t begin_ns,
+                                 std::uint64_t end_ns) noexcept {
+  if (std::exchange(has_ended_step_, true))
+    return;
+  try {
+    trace::phase_log first;
+    first.add("first step", begin_ns, end_ns);
+    std::lock_guard guard{mutex_};
+    phases_.append(first);
+    if (recording_)
+      recording_->add(first);
+  } catch (const std::bad_alloc&) {
+    // Training matters more than a record of it.
+  }
+}
+
 trace::process_trace executor_traces::head(const graph::ssa_graph& g) const {
+  std::lock_guard guard{mutex_};
   auto what = subject_of(wanted_.command, {}, events_->level(), g);
   trace::process_trace made;
   made.run = std::move(what.run);
@@ -217,7 +234,10 @@ std::filesystem::path executor_traces::dump(const std::filesystem::path& file,
   const std::filesystem::path named = options_.flight_recorder.file;
   auto out = file.empty() ? new_file(named.empty() ? usual_file() : named, 1)
                           : trace::trace_writer{own(file)};
-  auto what = subject_of(wanted_.command, wanted_.before, events_->level(), g);
+  auto what = [&] {
+    std::lock_guard guard{mutex_};
+    return subject_of(wanted_.command, wanted_.before, events_->level(), g);
+  }();
   what.run.begin_unix_ns = made_unix_ns_;
   out.write(what.run);
   out.write(what.graph);

@@ -11,6 +11,7 @@
 #include <troupe/trace/phase_log.hpp>
 #include <troupe/trace/trace_writer.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -56,6 +57,10 @@ public:
   /// executor still live.
   void end();
 
+  /// Notes how long the first step took. Called once per step, in the order of
+  /// steps, on the thread that ends it.
+  void step_ended(std::uint64_t begin_ns, std::uint64_t end_ns) noexcept;
+
   // See the functions of the executor.
   std::filesystem::path start(const trace_options& wanted,
                               const graph::ssa_graph& g);
@@ -85,9 +90,10 @@ private:
   level_request hooks_;
   level_request flight_;
   std::unique_ptr<busy_workers> busy_; // null: see `busy`
-  trace::phase_log phases_;  // before the first step, without the application's
-  trace_options wanted_;     // of the trace that was begun with the executor
-  mutable std::mutex mutex_; // guards what follows
+  trace_options wanted_;        // of the trace that was begun with the executor
+  bool has_ended_step_ = false; // steps end one after the other
+  mutable std::mutex mutex_;    // guards what follows
+  trace::phase_log phases_;     // of the start, without the application's
   std::unique_ptr<trace_recording> recording_; // null: none
   std::filesystem::path recorded_file_;
 };

@@ -13,6 +13,7 @@
 #include <new>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -70,6 +71,11 @@ public:
     }
   }
 
+  void add(const trace::phase_log& ended) {
+    std::lock_guard guard{mutex_};
+    late_phases_.append(ended);
+  }
+
   std::optional<std::string> failure() const {
     std::lock_guard guard{mutex_};
     return failure_;
@@ -88,6 +94,8 @@ private:
       const auto actors = actors_.since(actors_known_);
       actors_known_ = actors.version;
       file_.write(actors, begin_.ns);
+      if (const auto phases = take_phases(); !phases.empty())
+        file_.write(phases);
       if (!events.empty() || lost > 0)
         file_.write(events, lost, first, now, begin_.ns);
     } catch (const error& e) {
@@ -95,6 +103,11 @@ private:
     } catch (const std::bad_alloc&) {
       give_up("no memory");
     }
+  }
+
+  std::vector<trace::phase> take_phases() {
+    std::lock_guard guard{mutex_};
+    return std::exchange(late_phases_, {}).since(begin_.ns);
   }
 
   void give_up(const char* why) {
@@ -117,6 +130,7 @@ private:
   bool is_over_ = false;
   bool has_ended_ = false;
   std::optional<std::string> failure_;
+  trace::phase_log late_phases_; // that are not in the file yet
 };
 
 trace_recording::trace_recording(caf::actor_system& system, recorder& from,
@@ -130,6 +144,10 @@ trace_recording::trace_recording(caf::actor_system& system, recorder& from,
 
 trace_recording::~trace_recording() {
   end();
+}
+
+void trace_recording::add(const trace::phase_log& ended) {
+  loop_->add(ended);
 }
 
 std::optional<std::string> trace_recording::end() {

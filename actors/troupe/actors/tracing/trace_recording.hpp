@@ -29,7 +29,7 @@ namespace troupe::actors {
 /// If the file cannot be written any more, as on a full disk, recording stops
 /// and the run goes on: `failure` says why.
 ///
-/// Thread rule: one thread at a time; `failure` any thread.
+/// Thread rule: one thread at a time; `failure` and `add` any thread.
 class trace_recording {
 public:
   /// What is written, besides events.
@@ -48,6 +48,9 @@ public:
   ~trace_recording();
   trace_recording(const trace_recording&) = delete;
   trace_recording& operator=(const trace_recording&) = delete;
+
+  /// Writes one more phase of the start. Any thread.
+  void add(const trace::phase_log& ended);
 
   /// Writes the events that are left and closes the file. Returns `failure`.
   std::optional<std::string> end();

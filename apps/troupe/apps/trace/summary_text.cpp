@@ -74,8 +74,7 @@ std::string run_text(const traced_run& run, const trace::trace_summary& s) {
   return text;
 }
 
-/// A phase of the rank in which it took longest; ranks meet before the first
-/// step.
+/// A phase of the rank in which it took longest; ranks meet in the first step.
 struct slowest_phase {
   std::string name;
   std::size_t process = 0;
@@ -102,7 +101,7 @@ std::string phases_text(const traced_run& run) {
   if (phases.empty())
     return "";
   const bool is_job = run.parts().size() > 1;
-  std::string text = "\nbefore the first step";
+  std::string text = "\nstart-up";
   text += is_job ? ", of the slowest process each\n" : "\n";
   for (const auto& p : phases)
     text += columns_text(
