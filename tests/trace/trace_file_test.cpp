@@ -354,8 +354,8 @@ TEST_CASE("what is no trace, or too new, is refused in one line") {
   head.version = format_version + 1;
   std::string newer(sizeof head, '\0');
   std::memcpy(newer.data(), &head, sizeof head);
-  CHECK(says(why(newer), "a newer version of Troupe (format 3, this one reads "
-                         "up to 2)"));
+  CHECK(says(why(newer), "a newer version of Troupe (format 4, this one reads "
+                         "up to 3)"));
   head.version = format_version;
   std::memcpy(newer.data(), &head, sizeof head);
   CHECK(says(why(newer), "ends before the graph is known"));

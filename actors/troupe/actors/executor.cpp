@@ -210,7 +210,7 @@ void executor::impl::step_ended(void* owner, step_state& step) {
   auto& self = *static_cast<impl*>(owner);
   step.ended_ns = now_ns();
   self.trace->record_if_wanted(event_kind::step_end, no_handle, step.id);
-  self.traces->step_ended(step.started_ns, step.ended_ns);
+  self.traces->step_ended(step.id, step.started_ns, step.ended_ns);
   self.actors->context().last_step.store(
     step.id.load(std::memory_order_relaxed), std::memory_order_relaxed);
   step.under_way.store(false, std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 
 #include <troupe/base/assert.hpp>
 #include <troupe/base/job_queue_state.hpp>
+#include <troupe/base/threads.hpp>
 
 #include <algorithm>
 #include <thread>
@@ -25,6 +26,7 @@ worker::worker(job_queue& queue, std::size_t index) noexcept
   : queue_(queue), index_(index), outer_(std::exchange(current_, this)),
     place_(queue.state_->places[index]) {
   TROUPE_ASSERT(index < queue.workers());
+  place_.thread.store(this_thread_number(), std::memory_order_relaxed);
 }
 
 worker::~worker() {
@@ -307,6 +309,10 @@ job* job_queue::wait_until(std::size_t index, condition done) noexcept {
 
 bool job_queue::is_lent(std::size_t index) const noexcept {
   return state_->places[index].seat.is(worker_seat::lent);
+}
+
+pid_t job_queue::thread_of(std::size_t index) const noexcept {
+  return state_->places[index].thread.load(std::memory_order_relaxed);
 }
 
 void job_queue::wake_borrowers() noexcept {

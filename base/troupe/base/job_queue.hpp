@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 
+#include <sys/types.h>
+
 namespace troupe {
 
 class job_queue;
@@ -242,6 +244,9 @@ public:
   /// True if a borrower has seat `index`. The seat of an awake worker cannot be
   /// borrowed.
   bool is_lent(std::size_t index) const noexcept;
+  /// The number of the thread that serves seat `index` or served it last, as
+  /// the system counts threads; 0 before any has. Any thread.
+  pid_t thread_of(std::size_t index) const noexcept;
   /// Must be called after a condition that a borrower may wait for has become
   /// true.
   void wake_borrowers() noexcept;

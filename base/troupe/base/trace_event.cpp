@@ -12,12 +12,12 @@ namespace troupe {
 
 std::string_view to_string(event_kind kind) noexcept {
   static constexpr std::array<std::string_view, event_kinds> names{
-    "step_begin",     "step_end",    "feed",           "fetch",
-    "failure",        "run_begin",   "run_end",        "completion",
-    "hand_over",      "help_begin",  "help_end",       "arrival",
-    "merge_begin",    "merge_end",   "allocation",     "deallocation",
-    "message",        "parcel_sent", "parcel_arrived", "mail",
-    "handling_begin", "handling_end"};
+    "step_begin",     "step_end",     "feed",           "fetch",
+    "failure",        "run_begin",    "run_end",        "completion",
+    "hand_over",      "help_begin",   "help_end",       "arrival",
+    "merge_begin",    "merge_end",    "allocation",     "deallocation",
+    "message",        "parcel_sent",  "parcel_arrived", "mail",
+    "handling_begin", "handling_end", "core_wait"};
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -60,12 +60,18 @@ enum class event_kind : std::uint8_t {
   /// `from` begins to handle a message of `to`; `step`: how many wait behind it
   handling_begin,
   handling_end, ///< `from` has handled it; `step`: a `handling_result`
+
+  /// The thread of worker number `from` waited `amount` nanoseconds for a core
+  /// since the event before of this kind and worker. `no_handle`: other
+  /// machines of the host took so much of all cores' time. Recorded at the end
+  /// of a step, by other threads than the worker's.
+  core_wait,
 };
-inline constexpr std::size_t event_kinds = 22;
+inline constexpr std::size_t event_kinds = 23;
 
 /// True of events whose `from` and `to` are actors, not handles.
 constexpr bool is_of_actor(event_kind kind) noexcept {
-  return kind >= event_kind::mail;
+  return kind >= event_kind::mail && kind <= event_kind::handling_end;
 }
 
 /// What became of a message to an actor.
@@ -96,7 +102,7 @@ std::string_view to_string(event_kind kind) noexcept;
 
 /// The lowest level at which events of this kind are recorded.
 constexpr trace_level level_of(event_kind kind) noexcept {
-  if (kind <= event_kind::failure)
+  if (kind <= event_kind::failure || kind == event_kind::core_wait)
     return trace_level::steps;
   return kind == event_kind::message ? trace_level::messages : trace_level::ops;
 }

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include <sys/types.h>
+
 namespace troupe {
 
 /// A worker whose jobs are shorter than this (in `ticks`, two to five per
@@ -112,6 +114,9 @@ struct alignas(64) worker_place {
   std::uint32_t looks = 0;
   std::uint32_t jobs_since_oldest = 0;
   std::uint32_t partner = 0;
+  /// The thread of the latest server, as the system counts threads. Relaxed:
+  /// nothing else is read by it.
+  std::atomic<pid_t> thread{0};
   /// Recent duration of a job in ticks; 0: unknown. A hint for other workers.
   alignas(64) std::atomic<std::uint32_t> pace{0};
   /// Incremented every few jobs, when they are timed. A hint for other workers.

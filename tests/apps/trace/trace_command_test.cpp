@@ -84,6 +84,30 @@ TEST_CASE("a summary's parts add up") {
   }
 }
 
+TEST_CASE("summary explains the step that is asked for, or the slowest") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  record(file);
+  CHECK(answer_of({"summary", file, "--step", "5"})["critical_path"]["step"]
+        == 5);
+  const auto slowest = answer_of({"summary", file, "--slowest"});
+  const auto& path = slowest["critical_path"];
+  CHECK(path["step"] > 0);
+  for (auto step = 1; step < 12; ++step)
+    CHECK(answer_of({"summary", file, "--step",
+                     std::to_string(step)})["critical_path"]["ns"]
+          <= path["ns"]);
+  CHECK(contains(run_troupe({"trace", "summary", file, "--slowest"}).out,
+                 ", the slowest: "));
+  CHECK(fails_with(run_troupe({"trace", "summary", file, "--step", "99"}), 1,
+                   {"no step 99; the trace has steps 0 to 11"}));
+  CHECK(fails_with(
+    run_troupe({"trace", "summary", file, "--step", "1", "--slowest"}), 2,
+    {"--slowest", "--step"}));
+  CHECK(fails_with(run_troupe({"trace", "summary", file, "--step", "x"}), 2,
+                   {"--step"}));
+}
+
 TEST_CASE("a step is predicted to last as much longer as its ops") {
   const temporary_folder folder;
   const std::string file = folder / "a.trt";

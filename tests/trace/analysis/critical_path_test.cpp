@@ -162,6 +162,8 @@ TEST_CASE("the median step is one of the whole steady steps") {
   const timeline all{parts};
   REQUIRE(median_step(all));
   CHECK(median_step(all)->step == 4);
+  REQUIRE(slowest_step(all));
+  CHECK(slowest_step(all)->step == 1); // not the first one, which is slower
   CHECK_FALSE(all.steps()[5].is_whole);
 }
 

@@ -296,4 +296,16 @@ TEST_CASE("an empty trace has an empty summary") {
   CHECK(s.workers.empty());
 }
 
+TEST_CASE("the first failure in time is told, and how many there are") {
+  made_trace t;
+  const auto a = t.op("a"), b = t.op("b");
+  CHECK(summary_of(t.done()).failures.count == 0);
+  t.step(0, 0, 1000);
+  t.event(event_kind::failure, 700, a, 1).event(event_kind::failure, 300, b, 0);
+  const auto failures = summary_of(t.done()).failures;
+  CHECK(failures.count == 2);
+  CHECK(failures.op == b);
+  CHECK(failures.step == 0);
+}
+
 } // TEST_SUITE("trace.summary")

@@ -14,8 +14,8 @@ namespace troupe::trace {
 
 /// Grows when a reader of the old version would misread a file. New kinds of
 /// blocks do not count: readers skip what they do not know.
-/// 1: the first one. 2: events of parcels.
-inline constexpr std::uint32_t format_version = 2;
+/// 1: the first one. 2: events of parcels. 3: events of waits for cores.
+inline constexpr std::uint32_t format_version = 3;
 
 /// The first bytes of a file. Like PNG's, they show whether a transfer as text
 /// has damaged it.

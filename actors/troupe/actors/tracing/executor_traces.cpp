@@ -90,7 +90,8 @@ executor_traces::executor_traces(const executor_options& options,
     hooks_(*events_, options.hooks.trace), flight_(*events_, trace_level::off),
     busy_(options.flight_recorder.stacks
             ? std::make_unique<busy_workers>(queue.workers())
-            : nullptr) {
+            : nullptr),
+    core_waits_(queue, *events_) {
   try {
     flight_.change(options.flight_recorder.level);
   } catch (const std::bad_alloc&) {
@@ -148,8 +149,9 @@ executor_traces::subject_of(const std::string& command,
   return what;
 }
 
-void executor_traces::step_ended(std::uint64_t begin_ns,
+void executor_traces::step_ended(step_id step, std::uint64_t begin_ns,
                                  std::uint64_t end_ns) noexcept {
+  core_waits_.step_ended(step);
   if (std::exchange(has_ended_step_, true))
     return;
   try {

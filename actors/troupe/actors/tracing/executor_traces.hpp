@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/actors/tracing/core_waits.hpp>
 #include <troupe/actors/tracing/trace_recording.hpp>
 #include <troupe/actors/workers/busy_workers.hpp>
 #include <troupe/base/job_queue.hpp>
@@ -57,9 +58,11 @@ public:
   /// executor still live.
   void end();
 
-  /// Notes how long the first step took. Called once per step, in the order of
-  /// steps, on the thread that ends it.
-  void step_ended(std::uint64_t begin_ns, std::uint64_t end_ns) noexcept;
+  /// Notes the end of a step: how long the first one took, and now and then for
+  /// how long the workers waited for cores. Called once per step, in the order
+  /// of steps, on the thread that ends it.
+  void step_ended(step_id step, std::uint64_t begin_ns,
+                  std::uint64_t end_ns) noexcept;
 
   // See the functions of the executor.
   std::filesystem::path start(const trace_options& wanted,
@@ -90,6 +93,7 @@ private:
   level_request hooks_;
   level_request flight_;
   std::unique_ptr<busy_workers> busy_; // null: see `busy`
+  core_waits core_waits_;
   trace_options wanted_;        // of the trace that was begun with the executor
   bool has_ended_step_ = false; // steps end one after the other
   mutable std::mutex mutex_;    // guards what follows

@@ -83,21 +83,11 @@ other_costs read_changes(const std::string& list) {
 
 const trace::step_times& find_step(const traced_run& run,
                                    const path_options& options) {
-  const auto steps = run.timeline().steps();
-  if (steps.empty())
-    throw error(errc::invalid_argument,
-                options.files.front() + ": no step has ended in it");
-  if (!options.step)
-    return *trace::median_step(run.timeline());
-  const auto found =
-    std::ranges::find(steps, *options.step, &trace::step_times::step);
-  if (found == steps.end())
-    throw error(errc::invalid_argument,
-                options.files.front() + ": no step "
-                  + std::to_string(*options.step) + "; the trace has steps "
-                  + std::to_string(steps.front().step) + " to "
-                  + std::to_string(steps.back().step));
-  return *found;
+  if (options.step)
+    return run.step(*options.step);
+  if (const auto* median = trace::median_step(run.timeline()))
+    return *median;
+  throw run.refusal("no step has ended in it");
 }
 
 /// The time of the chosen step, or the mean of all: of steps that are in flight

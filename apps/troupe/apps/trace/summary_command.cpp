@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/trace/summary_text.hpp>
 #include <troupe/apps/trace/trace_commands.hpp>
@@ -9,19 +10,45 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace troupe::apps {
 
 namespace {
 
-int run_summary(const std::vector<std::string>& files, bool as_json) {
-  const traced_run run{files};
-  const auto summary =
-    trace::summarize(run.parts(), run.timeline(), run.graph());
-  const auto text = as_json ? json_text(summary_json(run, summary)) + "\n"
-                            : summary_text(run, summary);
+struct summary_options {
+  std::vector<std::string> files;
+  std::optional<std::uint32_t> step;
+  bool slowest = false;
+  bool json = false;
+};
+
+/// Null: nobody asks for a step, so the median one is explained.
+const trace::step_times* step_of(const traced_run& run,
+                                 const summary_options& options) {
+  if (options.step)
+    return &run.step(*options.step);
+  if (!options.slowest)
+    return nullptr;
+  if (const auto* slowest = trace::slowest_step(run.timeline()))
+    return slowest;
+  throw run.refusal("no step has ended in it");
+}
+
+int run_summary(const summary_options& options) {
+  const traced_run run{options.files};
+  const auto summary = trace::summarize(run.parts(), run.timeline(),
+                                        run.graph(), step_of(run, options));
+  const auto which = options.slowest ? which_step::slowest
+                     : options.step  ? which_step::named
+                                     : which_step::median;
+  const auto text = options.json ? json_text(summary_json(run, summary)) + "\n"
+                                 : summary_text(run, summary, which);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
@@ -29,17 +56,21 @@ int run_summary(const std::vector<std::string>& files, bool as_json) {
 } // namespace
 
 void add_trace_summary(CLI::App& trace, action& chosen) {
-  struct summary_options {
-    std::vector<std::string> files;
-    bool json = false;
-  };
   auto options = std::make_shared<summary_options>();
   auto& command = *trace.add_subcommand(
     "summary", "where the time of steps goes, and who waited for whom");
   add_trace_files(command, options->files);
+  auto* step = command
+                 .add_option("--step", options->step,
+                             "explain this step (default: the median one)")
+                 ->check(not_empty());
+  command
+    .add_flag("--slowest", options->slowest,
+              "explain the step that took longest, of those after the first")
+    ->excludes(step);
   add_output_options(command, options->json, "troupe trace summary run.trt");
   command.callback([options, &chosen] {
-    chosen = [options] { return run_summary(options->files, options->json); };
+    chosen = [options] { return run_summary(*options); };
   });
 }
 

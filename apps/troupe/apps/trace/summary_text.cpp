@@ -122,6 +122,19 @@ std::string steps_text(const trace::step_statistics& s) {
          + " of the time\n";
 }
 
+/// The first failure explains the others: a NaN spreads.
+std::string failures_text(const traced_run& run,
+                          const trace::failure_use& failures) {
+  if (failures.count == 0)
+    return "";
+  auto text = "\nstep " + std::to_string(failures.step) + " failed";
+  if (failures.op != no_handle)
+    text += " in " + one_line(run.name_of(failures.op));
+  if (failures.count > 1)
+    text += ", the first of " + std::to_string(failures.count) + " failures";
+  return text + "\n";
+}
+
 /// How many steps the numbers of ops are of, if those are not all that count.
 std::string op_steps_text(const trace::trace_summary& s) {
   if (s.op_steps == 0)
@@ -134,10 +147,14 @@ std::string op_steps_text(const trace::trace_summary& s) {
                + (s.op_steps == 1 ? "this one\n" : "these\n");
 }
 
-std::string path_text(const traced_run& run, const trace::critical_path& path) {
+std::string path_text(const traced_run& run, const trace::critical_path& path,
+                      which_step which) {
   const auto total = std::max(1.0, ns_of(path.total()));
   std::string text = "\ncritical path of step " + std::to_string(path.step)
-                     + ", the median: " + time_text(total) + "\n";
+                     + (which == which_step::median    ? ", the median: "
+                        : which == which_step::slowest ? ", the slowest: "
+                                                       : ": ")
+                     + time_text(total) + "\n";
   const auto kinds = path.by_kind();
   for (std::size_t k = 0; k < kinds.size(); ++k)
     text += columns_text(
@@ -151,6 +168,44 @@ std::string path_text(const traced_run& run, const trace::critical_path& path) {
       one_line(run.name_of(o.op))
         + (o.waited_ns > 0 ? " (+ " + time_text(ns_of(o.waited_ns)) + ")"
                            : ""));
+  return text;
+}
+
+/// ": preempted, the thread of worker 1 waited 33.9 ms for a core around it"
+std::string cause_text(const traced_run& run, const trace::slow_run& r) {
+  const auto time = time_text(ns_of(r.without_core_ns));
+  switch (r.cause) {
+  case trace::slow_cause::unknown: return "";
+  case trace::slow_cause::preempted:
+    return ": preempted, the thread of worker " + std::to_string(r.worker)
+           + (run.parts().size() > 1
+                ? " of rank "
+                    + std::to_string(run.parts()[r.process].run.process)
+                : "")
+           + " waited " + time + " for a core around it";
+  case trace::slow_cause::throttled:
+    return ": throttled, other machines of the host took " + time
+           + " of the cores' time around it";
+  }
+  return "";
+}
+
+std::string slow_runs_text(const traced_run& run,
+                           const trace::trace_summary& s) {
+  if (s.slow_runs.empty())
+    return "";
+  const auto count = s.slow_runs.size();
+  const auto is_cut = count == trace::most_slow_runs;
+  std::string text = "\nslow runs, at least twice their op's median and 1 ms "
+                     "more: "
+                     + std::to_string(count) + (is_cut ? " or more" : "")
+                     + "\n";
+  for (const auto& r : first_of(s.slow_runs))
+    text +=
+      columns_text(time_text(ns_of(r.ns)),
+                   printed("%.1fx", ns_of(r.ns) / std::max(1.0, r.median_ns)),
+                   one_line(run.name_of(r.op)) + " in step "
+                     + std::to_string(r.step) + cause_text(run, r));
   return text;
 }
 
@@ -368,17 +423,19 @@ std::string reason_text(const traced_run& run, const trace::op_wait& wait) {
   return "";
 }
 
-std::string summary_text(const traced_run& run, const trace::trace_summary& s) {
+std::string summary_text(const traced_run& run, const trace::trace_summary& s,
+                         which_step which) {
   auto text = run_text(run, s) + phases_text(run) + stacks_text(run.parts())
-              + steps_text(s.steps);
+              + steps_text(s.steps) + failures_text(run, s.failures);
   if (s.level < trace_level::ops)
     return text + actors_text(run, s)
            + "critical path, ops, waits, workers and memory: record with "
              "--trace-level ops or messages\n";
   text += op_steps_text(s);
   if (s.path)
-    text += path_text(run, *s.path);
-  text += types_text(run, s) + waits_text(run, s) + workers_text(run, s);
+    text += path_text(run, *s.path, which);
+  text += slow_runs_text(run, s) + types_text(run, s) + waits_text(run, s)
+          + workers_text(run, s);
   text += s.level == trace_level::messages
             ? messages_text(s)
             : "\nmessages: record with --trace-level messages\n";
@@ -389,26 +446,41 @@ nlohmann::ordered_json summary_json(const traced_run& run,
                                     const trace::trace_summary& s) {
   using json = nlohmann::ordered_json;
   const auto& first = run.parts().front().run;
-  json out{{"command", first.command},
-           {"version", first.version},
-           {"strategy", first.strategy},
-           {"level", to_string(s.level)},
-           {"processes", processes_json(run)},
-           {"steps", s.steps.count},
-           {"steps_counted", s.steps.counted},
-           {"step_ns", s.steps.median_ns},
-           {"step_ns_mean", s.steps.mean_ns},
-           {"step_ns_p10", s.steps.p10_ns},
-           {"step_ns_p90", s.steps.p90_ns},
-           {"between_steps", s.steps.between},
-           {"events_lost", s.lost},
-           {"actors", actors_json(run, s)}};
+  json out{
+    {"command", first.command},
+    {"version", first.version},
+    {"strategy", first.strategy},
+    {"level", to_string(s.level)},
+    {"processes", processes_json(run)},
+    {"steps", s.steps.count},
+    {"steps_counted", s.steps.counted},
+    {"step_ns", s.steps.median_ns},
+    {"step_ns_mean", s.steps.mean_ns},
+    {"step_ns_p10", s.steps.p10_ns},
+    {"step_ns_p90", s.steps.p90_ns},
+    {"between_steps", s.steps.between},
+    {"events_lost", s.lost},
+    {"failures",
+     {{"count", s.failures.count},
+      {"op", s.failures.op == no_handle ? "" : run.name_of(s.failures.op)},
+      {"step", s.failures.step}}},
+    {"actors", actors_json(run, s)}};
   if (s.level < trace_level::ops)
     return out;
   out["op_steps"] = s.op_steps;
   out["critical_path"] = nullptr;
   if (s.path)
     out["critical_path"] = critical_path_json(run, *s.path);
+  auto& slow = out["slow_runs"] = json::array();
+  for (const auto& r : s.slow_runs)
+    slow.push_back({{"op", run.name_of(r.op)},
+                    {"step", r.step},
+                    {"process", r.process},
+                    {"worker", r.worker},
+                    {"ns", r.ns},
+                    {"median_ns", r.median_ns},
+                    {"cause", to_string(r.cause)},
+                    {"without_core_ns", r.without_core_ns}});
   auto& types = out["op_times"] = json::array();
   for (const auto& t : s.types)
     types.push_back({{"op_type", t.type},

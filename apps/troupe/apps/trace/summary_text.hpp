@@ -25,7 +25,11 @@ std::vector<path_op> ops_of(const trace::critical_path& path);
 /// The sentence of a wait: "waits for mul#0@cpu:0".
 std::string reason_text(const traced_run& run, const trace::op_wait& wait);
 
-std::string summary_text(const traced_run& run, const trace::trace_summary& s);
+/// Which step a summary explains.
+enum class which_step : std::uint8_t { median, slowest, named };
+
+std::string summary_text(const traced_run& run, const trace::trace_summary& s,
+                         which_step which);
 nlohmann::ordered_json summary_json(const traced_run& run,
                                     const trace::trace_summary& s);
 

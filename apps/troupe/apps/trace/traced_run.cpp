@@ -12,6 +12,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace troupe::apps {
@@ -36,12 +37,27 @@ traced_run::traced_run(const std::vector<std::string>& files)
     clocks_(trace::merge_clocks(parts_)), graph_(parts_.front().graph),
     timeline_(parts_) {}
 
+error traced_run::refusal(const std::string& why) const {
+  return {errc::invalid_argument, files_.front() + ": " + why};
+}
+
 void traced_run::require_ops() const {
   if (timeline_.runs().empty())
-    throw error(errc::invalid_argument,
-                files_.front()
-                  + ": does not say when ops ran; record with --trace-level "
-                    "ops or messages");
+    throw refusal("does not say when ops ran; record with --trace-level ops or "
+                  "messages");
+}
+
+const trace::step_times& traced_run::step(std::uint32_t number) const {
+  const auto steps = timeline_.steps();
+  if (steps.empty())
+    throw refusal("no step has ended in it");
+  const auto found =
+    std::ranges::lower_bound(steps, number, {}, &trace::step_times::step);
+  if (found == steps.end() || found->step != number)
+    throw refusal("no step " + std::to_string(number) + "; the trace has steps "
+                  + std::to_string(steps.front().step) + " to "
+                  + std::to_string(steps.back().step));
+  return *found;
 }
 
 void add_trace_files(CLI::App& command, std::vector<std::string>& files) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/base/error.hpp>
 #include <troupe/trace/analysis/op_graph.hpp>
 #include <troupe/trace/analysis/timeline.hpp>
 #include <troupe/trace/merge.hpp>
 #include <troupe/trace/trace.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,11 @@ public:
   /// Throws error(invalid_argument) with the first file's name if the trace
   /// does not say when ops ran.
   void require_ops() const;
+  /// A step by its number. Throws error(invalid_argument) with the first file's
+  /// name if it did not begin and end in the trace.
+  const trace::step_times& step(std::uint32_t number) const;
+  /// The first file's name, then why the traces cannot tell what was asked.
+  error refusal(const std::string& why) const;
 
 private:
   std::vector<std::string> files_;

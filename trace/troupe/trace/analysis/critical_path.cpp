@@ -132,6 +132,19 @@ critical_path find_critical_path(const timeline& all, const op_graph& graph,
   return path_walk{all, graph, step}.walk();
 }
 
+const step_times* slowest_step(const timeline& all) {
+  const auto steps = all.steps();
+  if (steps.size() < 2)
+    return steps.empty() ? nullptr : &steps.front();
+  const step_times* slowest = nullptr;
+  for (const auto& s : steps.subspan(1))
+    if (!slowest
+        || std::pair{s.is_whole, s.ns()}
+             > std::pair{slowest->is_whole, slowest->ns()})
+      slowest = &s;
+  return slowest;
+}
+
 const step_times* median_step(const timeline& all) {
   std::vector<const step_times*> steps;
   const auto wanted =

@@ -208,6 +208,24 @@ void read_events(std::span<const process_trace> parts, const timeline& all,
   into.message_steps = with_messages.count();
 }
 
+/// The first one in time, on the common clock.
+failure_use failures_of(std::span<const process_trace> parts) {
+  failure_use found;
+  const trace_event* first = nullptr;
+  for (const auto& part : parts)
+    for (const auto& e : part.events)
+      if (e.kind == event_kind::failure) {
+        ++found.count;
+        if (!first || e.time < first->time)
+          first = &e;
+      }
+  if (first) {
+    found.op = first->from;
+    found.step = first->step;
+  }
+  return found;
+}
+
 std::vector<actor_use> actor_uses(std::span<const process_trace> parts) {
   std::vector<actor_use> made;
   for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -233,12 +251,14 @@ std::vector<actor_use> actor_uses(std::span<const process_trace> parts) {
 } // namespace
 
 trace_summary summarize(std::span<const process_trace> parts,
-                        const timeline& all, const op_graph& graph) {
+                        const timeline& all, const op_graph& graph,
+                        const step_times* of) {
   trace_summary s;
   s.steps = step_statistics_of(all);
   s.op_steps = all.op_steps().size();
-  if (const auto* step = median_step(all))
+  if (const auto* step = of ? of : median_step(all))
     s.path = find_critical_path(all, graph, *step);
+  s.slow_runs = find_slow_runs(parts, all, graph, of);
   s.waits = find_waits(all, graph, parcel_list{parts, graph});
   time_sums sums{all, graph};
   s.types = sums.types();
@@ -246,6 +266,7 @@ trace_summary summarize(std::span<const process_trace> parts,
   s.overlap = sums.overlap();
   s.memory = find_memory_peaks(parts);
   s.actors = actor_uses(parts);
+  s.failures = failures_of(parts);
   read_events(parts, all, graph, s);
   return s;
 }

@@ -5,6 +5,7 @@
 #include <troupe/trace/analysis/critical_path.hpp>
 #include <troupe/trace/analysis/memory_use.hpp>
 #include <troupe/trace/analysis/op_graph.hpp>
+#include <troupe/trace/analysis/slow_runs.hpp>
 #include <troupe/trace/analysis/timeline.hpp>
 #include <troupe/trace/analysis/waits.hpp>
 #include <troupe/trace/trace.hpp>
@@ -69,6 +70,13 @@ struct message_counts {
   }
 };
 
+/// Failures that were recorded. The first one is the cause of others.
+struct failure_use {
+  std::size_t count = 0;
+  handle_id op = no_handle; ///< of the first one; none: no op failed
+  std::uint32_t step = 0;   ///< likewise
+};
+
 /// An actor of the application, over the whole trace.
 struct actor_use {
   std::size_t process = 0;
@@ -86,13 +94,17 @@ struct trace_summary {
   std::size_t op_steps = 0;
   /// Steps that `messages` counts those of.
   std::size_t message_steps = 0;
-  /// Of the median step; none if no step was recorded.
+  /// Of the step that was asked for, or of the median step; none if no step
+  /// was recorded.
   std::optional<critical_path> path;
+  /// Of the step that was asked for, or of all that count for ops.
+  std::vector<slow_run> slow_runs;
   std::vector<type_time> types;     ///< the most time first
   std::vector<op_wait> waits;       ///< the most time first
   std::vector<worker_idle> workers; ///< by process and number
   std::vector<merge_overlap> overlap;
   message_counts messages;
+  failure_use failures;
   std::vector<memory_peak> memory;
   /// Those that have received messages, or have failed; the busiest first.
   std::vector<actor_use> actors;
@@ -102,7 +114,9 @@ struct trace_summary {
 };
 
 /// @param parts the processes of one run, on one clock (merge_clocks)
+/// @param of a step of the timeline that is to be explained; null: the median
 trace_summary summarize(std::span<const process_trace> parts,
-                        const timeline& all, const op_graph& graph);
+                        const timeline& all, const op_graph& graph,
+                        const step_times* of = nullptr);
 
 } // namespace troupe::trace

@@ -165,11 +165,15 @@ std::span<const std::uint32_t> timeline::runs_of(std::uint32_t step) const {
   return {found.begin(), found.end()};
 }
 
-const op_run* timeline::find(handle_id op, std::uint32_t step) const {
+std::span<const std::uint32_t> timeline::runs_of_op(handle_id op) const {
   if (op + std::size_t{1} >= first_of_op_.size())
-    return nullptr;
-  const auto of_op = std::span{by_op_}.subspan(
-    first_of_op_[op], first_of_op_[op + 1] - first_of_op_[op]);
+    return {};
+  return std::span{by_op_}.subspan(first_of_op_[op],
+                                   first_of_op_[op + 1] - first_of_op_[op]);
+}
+
+const op_run* timeline::find(handle_id op, std::uint32_t step) const {
+  const auto of_op = runs_of_op(op);
   const auto at = std::ranges::lower_bound(
     of_op, step, {}, [this](std::uint32_t i) { return runs_[i].step; });
   return at != of_op.end() && runs_[*at].step == step ? &runs_[*at] : nullptr;

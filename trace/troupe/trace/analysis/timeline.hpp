@@ -61,6 +61,8 @@ public:
   const step_times* find_op_step(std::uint32_t step) const;
   /// Indexes into `runs` of the runs of a step, ordered by their begin.
   std::span<const std::uint32_t> runs_of(std::uint32_t step) const;
+  /// The same of the runs of an op.
+  std::span<const std::uint32_t> runs_of_op(handle_id op) const;
   /// The run of an op in a step; null if there is none.
   const op_run* find(handle_id op, std::uint32_t step) const;
   /// The index in `runs` of one of them.

@@ -171,6 +171,7 @@ bool slice_builder::is_known(const trace_event& e) const {
   case event_kind::mail: return e.to < mailboxes_.size();
   case event_kind::handling_begin:
   case event_kind::handling_end: return e.from < mailboxes_.size();
+  case event_kind::core_wait: return false; // no track shows it
   default: return exists(e.from);
   }
 }
@@ -215,6 +216,7 @@ void slice_builder::add(std::uint64_t number, const trace_event& e) {
   case event_kind::parcel_arrived: return note_parcel(number, e);
   case event_kind::hand_over:
   case event_kind::arrival: return; // a message says the same
+  case event_kind::core_wait: return;
   }
 }
 
