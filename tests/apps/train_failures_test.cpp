@@ -54,7 +54,8 @@ TEST_CASE_FIXTURE(mlp_feeds, "a training whose loss is lost says where") {
   std::ranges::fill(image.values<float>(), NAN);
   const auto result = train({{"image", image}, {"label", label}});
   CHECK(result.code == 0);
-  CHECK(contains(result.err, "warning: the loss of step 0 is not finite"));
+  CHECK(contains(result.err, "warning: the loss of step 0 is not finite, the "
+                             "first of 2 such steps; --check-nan names"));
 }
 
 TEST_CASE_FIXTURE(mlp_feeds, "a variable that is fetched twice counts once") {

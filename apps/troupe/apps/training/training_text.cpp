@@ -76,13 +76,18 @@ int tell_stop(std::uint64_t steps, std::uint64_t of_steps,
 
 void warn_of_loss(const training_report& report, progress& shown) {
   const auto& losses = report.history.steps;
-  const auto lost = std::ranges::find_if(
-    losses, [](double loss) { return !std::isfinite(loss); });
-  if (lost != losses.end())
-    shown.note(printed("warning: the loss of step %lld is not finite; "
-                       "--check-nan names the op that begins it",
-                       static_cast<long long>(report.first_step)
-                         + (lost - losses.begin())));
+  const auto is_lost = [](double loss) { return !std::isfinite(loss); };
+  const auto lost = std::ranges::find_if(losses, is_lost);
+  if (lost == losses.end())
+    return;
+  const auto later = std::count_if(lost + 1, losses.end(), is_lost);
+  shown.note(
+    printed("warning: the loss of step %lld is not finite",
+            static_cast<long long>(report.first_step) + (lost - losses.begin()))
+    + (later > 0 ? printed(", the first of %lld such steps",
+                           static_cast<long long>(later) + 1)
+                 : "")
+    + "; --check-nan names the op that begins it");
 }
 
 void print_held_out(const hits& found, bool json) {
