@@ -112,23 +112,34 @@ TEST_CASE("each rank of a job shows its part") {
   CHECK(first->port != second->port);
 }
 
-TEST_CASE("a file is shown until the command is stopped") {
+TEST_CASE("a file, or those of a job, are shown until the command is stopped") {
   const temporary_folder folder;
-  const std::string file = folder / "a.trt";
-  REQUIRE(run_troupe({"train", "mlp", "--synthetic", "--batch", "8", "--steps",
-                      "3", "--devices", "cpu:1", "--trace", file})
+  const std::string file = folder / "a.trt", second = folder / "a.1.trt",
+                    page = folder / "a.html";
+  REQUIRE(run_troupe({"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train",
+                      "mlp", "--synthetic", "--batch", "8", "--steps", "3",
+                      "--threads", "1", "--trace", file})
             .code
           == 0);
-  const auto result = run_troupe({"dashboard", file, "--json"},
-                                 [](pid_t process, const std::string&) {
-                                   if (!catches(process, SIGTERM))
-                                     return false;
-                                   ::kill(process, SIGTERM);
-                                   return true;
-                                 });
-  INFO(result.err);
-  CHECK(result.code == 0);
-  CHECK(result.out.starts_with("{\"link\":\"http://127.0.0.1:"));
+  for (const auto& files : {words{file}, words{second, file}}) {
+    const auto result = run_troupe(words{"dashboard", "--json"} + files,
+                                   [](pid_t process, const std::string&) {
+                                     if (!catches(process, SIGTERM))
+                                       return false;
+                                     ::kill(process, SIGTERM);
+                                     return true;
+                                   });
+    INFO(result.err);
+    CHECK(result.code == 0);
+    CHECK(result.out.starts_with("{\"link\":\"http://127.0.0.1:"));
+  }
+  CHECK(fails_with(run_troupe({"dashboard", file, file}), 1,
+                   {"the traces are not of one run"}));
+  const auto report =
+    run_troupe({"trace", "report", second, file, "--out", page});
+  INFO(report.err);
+  CHECK(report.code == 0);
+  CHECK(contains(read_bytes(page), "rank 1: check</td>"));
 }
 
 TEST_CASE("a dashboard that cannot be had is refused in one line") {

@@ -28,7 +28,7 @@ namespace {
 
 std::string page_of(const process_trace& t) {
   const temporary_folder folder;
-  write_html_report(t, folder / "r.html");
+  write_html_report({&t, 1}, folder / "r.html");
   return read_bytes(folder / "r.html");
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("names from the trace stay text") {
 
 TEST_CASE("a page has the numbers of a summary") {
   const auto t = four_steps();
-  const report_numbers numbers{t};
+  const report_numbers numbers{{&t, 1}};
   const op_graph graph{t.graph};
   const timeline all{{&t, 1}};
   const auto summary = summarize({&t, 1}, all, graph);
@@ -118,7 +118,7 @@ TEST_CASE("of steps in flight together, a page shows what each adds") {
 
 TEST_CASE("waits of workers are shown, the longest first") {
   const auto t = four_steps();
-  const report_numbers numbers{t};
+  const report_numbers numbers{{&t, 1}};
   REQUIRE(numbers.waits.size() == 3);
   CHECK(numbers.waits[0].ns() == 90'000);
   CHECK(numbers.waits[2].ns() == 30'000);
@@ -126,7 +126,7 @@ TEST_CASE("waits of workers are shown, the longest first") {
 
 TEST_CASE("a wait names what the op waited for") {
   const auto t = one_step();
-  const report_numbers numbers{t};
+  const report_numbers numbers{{&t, 1}};
   REQUIRE(numbers.waits.size() == 1); // from the help to the update
   CHECK(numbers.waits[0].ns() == 700);
   CHECK(numbers.waits[0].op == update);
@@ -159,9 +159,29 @@ TEST_CASE("what is wrong with a trace is said") {
   CHECK(contains(page, "5 events were overwritten"));
   CHECK(contains(page, "cut or damaged: its last 9 bytes"));
   CHECK_FALSE(contains(page, "without closing"));
-  CHECK(contains(page, "1 failures were recorded"));
+  CHECK(contains(page, "Step 0 failed in conv2d"));
   t.unread_bytes = 0;
   CHECK(contains(page_of(t), "ended without closing its trace"));
+}
+
+TEST_CASE("a page of several ranks says which one") {
+  std::vector<process_trace> parts{four_steps(), four_steps()};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].run.process = i;
+    parts[i].run.processes = 3;
+    parts[i].phases = {{"check", 0, 10}};
+  }
+  parts[1].lost = 7;
+  const temporary_folder folder;
+  write_html_report(parts, folder / "r.html");
+  const auto page = read_bytes(folder / "r.html");
+  for (const char* part : {"1 of 3 are not in the page", "rank 0: check",
+                           "rank 1: check", "rank 1: 7 events were overwritten",
+                           "0: worker 0", "1: worker 0", "rank 1: worker 0"}) {
+    CAPTURE(part);
+    CHECK(contains(page, part));
+  }
+  CHECK_FALSE(contains(page_of(four_steps()), "rank 0:"));
 }
 
 TEST_CASE("a trace without steps makes a page") {
@@ -169,8 +189,9 @@ TEST_CASE("a trace without steps makes a page") {
 }
 
 TEST_CASE("a page that cannot be written is named") {
-  const auto thrown =
-    caught([] { write_html_report(one_step(), "/no/such/folder/r.html"); });
+  const auto thrown = caught([t = one_step()] {
+    write_html_report({&t, 1}, "/no/such/folder/r.html");
+  });
   CHECK(thrown.code() == errc::io_failure);
   CHECK(says(thrown, "/no/such/folder/r.html"));
 }

@@ -6,6 +6,8 @@
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/trace/traced_run.hpp>
 #include <troupe/dashboard/board.hpp>
+#include <troupe/trace/join.hpp>
+#include <troupe/trace/merge.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -18,13 +20,14 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace troupe::apps {
 
 namespace {
 
 struct file_options {
-  std::string trace;
+  std::vector<std::string> files;
   dashboard_options dashboard;
   bool json = false;
 };
@@ -40,9 +43,10 @@ void print_link(const std::string& link, bool as_json) {
 // Playing a file changes nothing: whoever looks may also pause it.
 int run_dashboard(const file_options& options) {
   const stop_request stop;
-  auto traces = read_traces({options.trace});
+  auto parts = read_traces(options.files);
+  trace::merge_clocks(parts);
   const auto board = make_board(options.dashboard);
-  board->show(std::move(traces.front()));
+  board->show(trace::join(std::move(parts)));
   print_link(board->control_link(), options.json);
   constexpr std::chrono::milliseconds between_looks{50};
   while (!stop.stopped())
@@ -56,10 +60,8 @@ void add_dashboard(CLI::App& app, action& chosen) {
   auto options = std::make_shared<file_options>();
   options->dashboard.address = default_dashboard_address;
   auto& command = *app.add_subcommand(
-    "dashboard", "look at the file of train --trace in the browser");
-  command.add_option("TRACE", options->trace, "F.trt")
-    ->required()
-    ->check(not_empty());
+    "dashboard", "look at the files of train --trace in the browser");
+  add_trace_files(command, options->files);
   command
     .add_option("--address", options->dashboard.address,
                 "HOST:PORT to listen on; port 0: a free one")

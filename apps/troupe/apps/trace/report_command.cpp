@@ -11,26 +11,30 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe::apps {
 
 namespace {
 
 struct report_options {
-  std::string trace;
+  std::vector<std::string> files;
   std::string out;
   bool json = false;
 };
 
 int run_report(const report_options& options) {
   const output_place out{"--out", options.out};
-  require_places_of_their_own({&out, 1}, {&options.trace, 1}, "");
-  const auto traces = read_traces({options.trace});
-  const auto& read = traces.front();
-  trace::write_html_report(read, options.out);
-  print_written_file(options.out, read.events.size(), options.json);
+  require_places_of_their_own({&out, 1}, options.files, "");
+  const traced_run run{options.files};
+  std::size_t events = 0;
+  for (const auto& part : run.parts())
+    events += part.events.size();
+  trace::write_html_report(run.parts(), options.out);
+  print_written_file(options.out, events, options.json);
   return 0;
 }
 
@@ -39,10 +43,8 @@ int run_report(const report_options& options) {
 void add_trace_report(CLI::App& trace, action& chosen) {
   auto options = std::make_shared<report_options>();
   auto& command = *trace.add_subcommand(
-    "report", "write a page about a trace, for an issue tracker");
-  command.add_option("TRACE", options->trace, "F.trt")
-    ->required()
-    ->check(not_empty());
+    "report", "write a page about a run, for an issue tracker");
+  add_trace_files(command, options->files);
   command.add_option("--out", options->out, "the page to write")
     ->required()
     ->check(not_empty());

@@ -42,15 +42,17 @@ namespace {
 
 class html_writer {
 public:
-  html_writer(text_file& to, const process_trace& trace)
-    : to_(to), trace_(trace), numbers_(trace) {}
+  html_writer(text_file& to, std::span<const process_trace> parts)
+    : to_(to), parts_(parts), first_(parts.front()), numbers_(parts) {}
 
   void write();
 
 private:
   void write_head();
   void write_facts();
+  void write_ranks();
   void write_warnings();
+  void write_warnings_of(const process_trace& part);
   void write_phases();
   void write_stacks();
   void write_steps();
@@ -81,8 +83,16 @@ private:
           << ".</p>\n";
   }
 
+  bool is_job() const { return parts_.size() > 1; }
+  /// "rank 1: " of a job's page.
+  std::string rank_text(std::size_t part) const {
+    return is_job() ? "rank " + std::to_string(parts_[part].run.process) + ": "
+                    : std::string{};
+  }
+
   text_file& to_;
-  const process_trace& trace_;
+  std::span<const process_trace> parts_;
+  const process_trace& first_;
   report_numbers numbers_;
 };
 
@@ -117,7 +127,7 @@ void html_writer::begin_table(std::initializer_list<std::string_view> columns) {
 
 void html_writer::write_head() {
   const auto title = html_text(
-    "Trace of " + (trace_.run.command.empty() ? "a run" : trace_.run.command));
+    "Trace of " + (first_.run.command.empty() ? "a run" : first_.run.command));
   to_ << "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta "
          "charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" "
          "content=\"default-src 'none'; style-src 'sha256-"
@@ -129,75 +139,123 @@ void html_writer::write_head() {
 }
 
 void html_writer::write_facts() {
-  const auto& run = trace_.run;
+  const auto& run = first_.run;
   to_ << "<div class=\"wide\"><table>\n";
   fact("Troupe", run.version);
   fact("begin", utc_time(run.begin_unix_ns));
-  fact("host", run.host + ", pid " + std::to_string(run.pid));
-  fact("rank",
-       std::to_string(run.process) + " of " + std::to_string(run.processes));
+  if (!is_job()) {
+    fact("host", run.host + ", pid " + std::to_string(run.pid));
+    fact("rank",
+         std::to_string(run.process) + " of " + std::to_string(run.processes));
+  }
   std::string devices;
-  for (auto& d : trace_.graph.devices)
+  for (auto& d : first_.graph.devices)
     devices += (devices.empty() ? "" : ", ") + d;
   fact("devices", devices);
   fact("strategy", run.strategy);
-  fact("workers", std::to_string(run.workers));
-  fact("events", std::to_string(trace_.events.size()) + " of level "
-                   + std::string{to_string(run.level)});
+  if (!is_job()) {
+    fact("workers", std::to_string(run.workers));
+    fact("events", std::to_string(first_.events.size()) + " of level "
+                     + std::string{to_string(run.level)});
+  }
   end_table();
+  if (is_job())
+    write_ranks();
 }
 
-void html_writer::write_warnings() {
-  std::vector<std::string> warnings;
-  if (trace_.lost > 0)
-    warnings.push_back(std::to_string(trace_.lost)
-                       + " events were overwritten before they were written.");
-  if (trace_.unread_bytes > 0)
-    warnings.push_back("The file is cut or damaged: its last "
-                       + std::to_string(trace_.unread_bytes)
-                       + " bytes cannot be read.");
-  else if (!trace_.is_complete)
-    warnings.emplace_back("The process ended without closing its trace.");
-  if (numbers_.failures > 0)
-    warnings.push_back(std::to_string(numbers_.failures)
-                       + " failures were recorded.");
-  for (auto& w : warnings)
-    to_ << "<p><strong>" << html_text(w) << "</strong></p>\n";
-}
-
-void html_writer::write_phases() {
-  if (trace_.phases.empty())
-    return;
-  heading("Start-up");
-  begin_table({"phase", "#time"});
-  for (auto& p : trace_.phases) {
+void html_writer::write_ranks() {
+  heading("Ranks");
+  if (parts_.size() < first_.run.processes)
+    to_ << "<p>" << first_.run.processes - parts_.size() << " of "
+        << first_.run.processes << " are not in the page.</p>\n";
+  begin_table({"#rank", "host", "#pid", "#workers", "#events", "level"});
+  for (const auto& part : parts_) {
     to_ << "<tr>";
-    cell(p.name);
-    number(shown_time(static_cast<std::uint64_t>(p.end_ns - p.begin_ns)));
+    number(std::to_string(part.run.process));
+    cell(part.run.host);
+    number(std::to_string(part.run.pid));
+    number(std::to_string(part.run.workers));
+    number(std::to_string(part.events.size()));
+    cell(std::string{to_string(part.run.level)});
     to_ << "</tr>\n";
   }
   end_table();
 }
 
+void html_writer::write_warnings() {
+  for (const auto& part : parts_)
+    write_warnings_of(part);
+  const auto& failures = numbers_.summary.failures;
+  if (failures.count == 0)
+    return;
+  const std::string in = failures.op == no_handle
+                           ? ""
+                           : " in " + std::string{first_.name_of(failures.op)};
+  const auto more =
+    failures.count > 1
+      ? ", the first of " + std::to_string(failures.count) + " failures"
+      : "";
+  to_ << "<p><strong>"
+      << html_text("Step " + std::to_string(failures.step) + " failed" + in
+                   + more + ".")
+      << "</strong></p>\n";
+}
+
+void html_writer::write_warnings_of(const process_trace& part) {
+  std::vector<std::string> warnings;
+  if (part.lost > 0)
+    warnings.push_back(std::to_string(part.lost)
+                       + " events were overwritten before they were written.");
+  if (part.unread_bytes > 0)
+    warnings.push_back("The file is cut or damaged: its last "
+                       + std::to_string(part.unread_bytes)
+                       + " bytes cannot be read.");
+  else if (!part.is_complete)
+    warnings.emplace_back("The process ended without closing its trace.");
+  const auto index = static_cast<std::size_t>(&part - parts_.data());
+  for (auto& w : warnings)
+    to_ << "<p><strong>" << html_text(rank_text(index) + w)
+        << "</strong></p>\n";
+}
+
+void html_writer::write_phases() {
+  if (std::ranges::all_of(parts_, &std::vector<phase>::empty,
+                          &process_trace::phases))
+    return;
+  heading("Start-up");
+  begin_table({"phase", "#time"});
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    for (auto& p : parts_[i].phases) {
+      to_ << "<tr>";
+      cell(rank_text(i) + p.name);
+      number(shown_time(static_cast<std::uint64_t>(p.end_ns - p.begin_ns)));
+      to_ << "</tr>\n";
+    }
+  end_table();
+}
+
 void html_writer::write_stacks() {
-  if (trace_.stacks.empty())
+  if (std::ranges::all_of(parts_, &std::vector<worker_stack>::empty,
+                          &process_trace::stacks))
     return;
   heading("Call stacks of busy workers");
   to_ << "<p>What ran when the file was written, the innermost call "
          "first.</p>\n";
   begin_table({"worker", "#step", "op", "#for", "calls"});
-  for (auto& s : trace_.stacks) {
-    to_ << "<tr>";
-    cell(std::to_string(s.worker) + (s.is_help ? ", helps" : ""));
-    number(std::to_string(s.step));
-    cell(std::string{trace_.name_of(s.op)});
-    number(shown_time(static_cast<std::uint64_t>(
-      std::max<std::int64_t>(s.taken_ns - s.since_ns, 0))));
-    to_ << "<td>" << html_text(s.missing);
-    for (auto& f : s.frames)
-      to_ << html_text(to_string(f)) << "<br>";
-    to_ << "</td></tr>\n";
-  }
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    for (auto& s : parts_[i].stacks) {
+      to_ << "<tr>";
+      cell(rank_text(i) + std::to_string(s.worker)
+           + (s.is_help ? ", helps" : ""));
+      number(std::to_string(s.step));
+      cell(std::string{first_.name_of(s.op)});
+      number(shown_time(static_cast<std::uint64_t>(
+        std::max<std::int64_t>(s.taken_ns - s.since_ns, 0))));
+      to_ << "<td>" << html_text(s.missing);
+      for (auto& f : s.frames)
+        to_ << html_text(to_string(f)) << "<br>";
+      to_ << "</td></tr>\n";
+    }
   end_table();
 }
 
@@ -229,7 +287,7 @@ void html_writer::write_timeline() {
   to_ << "<p>Step " << median.step << ", step time " << shown_time(median.ns())
       << ", shown from its begin to its end. Ops of other steps are "
          "faint.</p>\n<div class=\"wide\">"
-      << timeline_picture(numbers_, trace_.graph) << "</div>\n";
+      << timeline_picture(numbers_, first_.graph) << "</div>\n";
 }
 
 void html_writer::write_types() {
@@ -238,6 +296,9 @@ void html_writer::write_types() {
     return;
   constexpr std::size_t shown = 15;
   heading("Ops by self time, per step");
+  if (numbers_.summary.op_steps != numbers_.summary.steps.counted)
+    to_ << "<p>Of " << numbers_.summary.op_steps
+        << " steps all ops were recorded: numbers of ops are of these.</p>\n";
   begin_table({"op", "#time", "#share", "#runs"});
   for (std::size_t i = 0; i < std::min(shown, types.size()); ++i) {
     const auto& t = types[i];
@@ -262,14 +323,14 @@ void html_writer::write_waits() {
   for (auto& w : numbers_.waits) {
     to_ << "<tr>";
     number(shown_time(w.ns()));
-    cell(to_string(w.track));
+    cell(rank_text(w.process) + to_string(w.track));
     number(std::to_string(w.step));
-    cell(trace_.graph.handles[w.op].name);
+    cell(first_.graph.handles[w.op].name);
     if (w.ready == 0) {
       cell("not recorded");
       number("");
     } else {
-      cell(std::string{trace_.name_of(w.waited_for)});
+      cell(std::string{first_.name_of(w.waited_for)});
       number(shown_time(w.end > w.ready ? w.end - w.ready : 0));
     }
     to_ << "</tr>\n";
@@ -287,9 +348,10 @@ void html_writer::write_actors() {
                "#longest mailbox", "#longest handling", "end"});
   for (std::size_t i = 0; i < std::min(shown, actors.size()); ++i) {
     const auto& does = actors[i].activity;
-    const auto& actor = trace_.actors[actors[i].actor];
+    const auto& part = parts_[actors[i].process];
+    const auto& actor = part.actors[actors[i].actor];
     to_ << "<tr>";
-    cell(trace_.name_of_actor(actors[i].actor));
+    cell(rank_text(actors[i].process) + part.name_of_actor(actors[i].actor));
     number(shown_time(does.busy_ns));
     number(number_text("%.1f %%", 100 * actors[i].busy));
     number(std::to_string(does.handled));
@@ -305,7 +367,7 @@ void html_writer::write_actors() {
 void html_writer::write_memory() {
   for (auto& peak : numbers_.summary.memory) {
     heading("Memory of temporaries, "
-            + html_text(trace_.graph.devices[peak.device]));
+            + html_text(first_.graph.devices[peak.device]));
     to_ << "<p>Peak " << shown_bytes(peak.bytes) << ", in step " << peak.step
         << ".</p>\n<div class=\"wide\">"
         << memory_picture(numbers_.memory[peak.device], peak.bytes,
@@ -331,10 +393,10 @@ void html_writer::write() {
 
 } // namespace
 
-void write_html_report(const process_trace& trace,
+void write_html_report(std::span<const process_trace> parts,
                        const std::filesystem::path& file) {
   text_file to{file};
-  html_writer{to, trace}.write();
+  html_writer{to, parts}.write();
   to.commit();
 }
 

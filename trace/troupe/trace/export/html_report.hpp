@@ -4,6 +4,7 @@
 #include <troupe/trace/trace.hpp>
 
 #include <filesystem>
+#include <span>
 #include <string_view>
 
 namespace troupe::trace {
@@ -15,11 +16,13 @@ extern const std::string_view report_style;
 extern const std::string_view report_style_sha256;
 ///@}
 
-/// Writes a page about a trace that needs no other file, no script and no
-/// network. The file appears under its name when it is whole.
+/// Writes a page about the traces of a run's processes that needs no other
+/// file, no script and no network. The file appears under its name when it is
+/// whole.
 ///
 /// Throws error(io_failure) if the file cannot be written.
-void write_html_report(const process_trace& trace,
+/// @param parts at least one, on one clock (merge_clocks)
+void write_html_report(std::span<const process_trace> parts,
                        const std::filesystem::path& file);
 
 } // namespace troupe::trace

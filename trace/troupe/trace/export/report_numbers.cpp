@@ -18,8 +18,8 @@ constexpr std::size_t intervals = 500;
 class report_numbers::collector final : public slice_sink {
 public:
   /// @param end of the trace
-  collector(report_numbers& into, std::uint64_t end)
-    : into_(into), interval_(end / intervals + 1) {}
+  collector(report_numbers& into, std::uint64_t end, std::size_t process)
+    : into_(into), interval_(end / intervals + 1), process_(process) {}
 
   void take(const slice& s) override {
     into_.end = std::max(into_.end, s.end);
@@ -30,11 +30,8 @@ public:
     const auto& shown = into_.median_interval;
     if (s.op == no_handle || s.begin >= shown.end || s.end <= shown.begin)
       return;
-    auto& kept = into_.in_median_step.emplace_back(s);
+    auto& kept = into_.in_median_step.emplace_back(process_slice{s, process_});
     kept.received = kept.sent = {}; // last only as long as `s`
-  }
-  void take(const instant& i) override {
-    into_.failures += i.kind == event_kind::failure;
   }
   void take(const memory_sample& m) override {
     auto& curve = into_.memory[m.device];
@@ -49,6 +46,7 @@ private:
 
   report_numbers& into_;
   std::uint64_t interval_;
+  std::size_t process_;
   std::map<std::uint32_t, std::uint64_t> ends_; // by worker
 };
 
@@ -59,7 +57,7 @@ void report_numbers::collector::take_run(const slice& s) {
     return;
   auto& all = into_.waits;
   const worker_wait w{before->second, s.begin,      s.track, s.step,
-                      s.op,           s.waited_for, s.ready};
+                      s.op,           s.waited_for, s.ready, process_};
   const auto place = std::ranges::upper_bound(
     all, w.ns(), std::ranges::greater{}, &worker_wait::ns);
   all.insert(place, w);
@@ -67,17 +65,22 @@ void report_numbers::collector::take_run(const slice& s) {
     all.pop_back();
 }
 
-report_numbers::report_numbers(const process_trace& trace)
-  : graph(trace.graph), all({&trace, 1}),
-    summary(summarize({&trace, 1}, all, graph)),
-    median_step(trace::median_step(all)), memory(trace.graph.devices.size()) {
-  const auto process = from_origin({&trace, 1}).front();
-  const auto offset = static_cast<std::uint64_t>(process.offset_ns);
+report_numbers::report_numbers(std::span<const process_trace> parts)
+  : graph(parts.front().graph), all(parts),
+    summary(summarize(parts, all, graph)), median_step(trace::median_step(all)),
+    memory(parts.front().graph.devices.size()) {
+  const auto processes = from_origin(parts);
+  const auto offset = static_cast<std::uint64_t>(processes.front().offset_ns);
   if (median_step)
     median_interval = {median_step->begin + offset, median_step->end + offset};
-  const auto last = trace.events.empty() ? 0 : trace.events.back().time;
-  collector collected{*this, last + offset};
-  build_slices(process, with_messages::yes, collected);
+  std::uint64_t last = 0;
+  for (const auto& part : parts)
+    if (!part.events.empty())
+      last = std::max(last, part.events.back().time);
+  for (const auto& process : processes) {
+    collector collected{*this, last + offset, process.number};
+    build_slices(process, with_messages::yes, collected);
+  }
 }
 
 } // namespace troupe::trace

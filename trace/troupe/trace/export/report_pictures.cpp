@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace troupe::trace {
@@ -80,12 +81,18 @@ std::string title_of(const slice& s, const graph_info& graph) {
          + shown_time(s.end - s.begin);
 }
 
-using row_numbers = std::map<std::pair<track_kind, std::uint32_t>, double>;
+/// A row of the picture: of a process, a track.
+using row_key = std::tuple<std::size_t, track_kind, std::uint32_t>;
+using row_numbers = std::map<row_key, double>;
 
-row_numbers rows_of(const std::vector<slice>& slices) {
+row_key row_of(const process_slice& s) {
+  return {s.process, s.track.kind, s.track.number};
+}
+
+row_numbers rows_of(const std::vector<process_slice>& slices) {
   row_numbers rows;
   for (auto& s : slices)
-    rows[{s.track.kind, s.track.number}] = 0;
+    rows[row_of(s)] = 0;
   double next = 0;
   for (auto& [track, row] : rows)
     row = next++;
@@ -117,7 +124,7 @@ std::string slice_picture(const slice& s, double row,
 }
 
 /// Of many slices, the longest ones in their order.
-std::vector<slice> longest_of(std::vector<slice> slices) {
+std::vector<process_slice> longest_of(std::vector<process_slice> slices) {
   if (slices.size() <= most_slices)
     return slices;
   std::vector<std::uint64_t> lengths;
@@ -209,12 +216,15 @@ std::string timeline_picture(const report_numbers& numbers,
   auto text =
     open_svg(row_height * static_cast<double>(rows.size()) + 2,
              "what ran in step " + std::to_string(numbers.median_step->step));
-  for (auto& [track, row] : rows)
+  const bool is_job = numbers.all.processes() > 1;
+  for (auto& [key, row] : rows) {
+    const auto& [process, kind, number] = key;
     text += label(0, row * row_height + 15, "row",
-                  to_string(track_id{track.first, track.second}));
+                  (is_job ? std::to_string(process) + ": " : std::string{})
+                    + to_string(track_id{kind, number}));
+  }
   for (auto& s : shown)
-    text +=
-      slice_picture(s, rows.at({s.track.kind, s.track.number}), numbers, graph);
+    text += slice_picture(s, rows.at(row_of(s)), numbers, graph);
   return text + "</svg>\n";
 }
 
