@@ -81,7 +81,7 @@ void run_target(std::string_view bytes) {
   head.is_upgrade = !head.protocols.empty();
   head.content_type = bytes;
   check_parts(head.host, head.target);
-  check_verdict(door.judge(head, failure_limit::time_point{}), cookie != sent);
+  check_verdict(door.judge(head, rate_limit::time_point{}), cookie != sent);
 }
 
 } // namespace troupe::fuzz
