@@ -164,6 +164,24 @@ TEST_CASE("what is wrong with a trace is said") {
   CHECK(contains(page_of(t), "ended without closing its trace"));
 }
 
+TEST_CASE("slow runs are shown with their cause") {
+  auto t = two_ops();
+  event_list e{t};
+  std::uint64_t time = 0;
+  for (std::uint32_t step = 0; step < 6; ++step) {
+    const std::uint64_t ns = step == 4 ? 9'000'000 : 1'000'000;
+    e.on(other_thread, step).add(time, event_kind::step_begin);
+    e.on(0, step).run(time, time + ns, conv);
+    e.add(time += ns + 1000, event_kind::step_end);
+    t.events.push_back({time, step == 4 ? 8'000'000u : 0u, 0, no_handle, step,
+                        recorder::no_worker, event_kind::core_wait});
+  }
+  CHECK(contains(page_of(t),
+                 "<td class=\"n\">9.00 ms</td><td class=\"n\">1.00 ms</td>"));
+  CHECK(contains(page_of(t), "<td>preempted</td><td class=\"n\">8.00 ms</td>"));
+  CHECK_FALSE(contains(page_of(four_steps()), "Slow runs"));
+}
+
 TEST_CASE("a page of several ranks says which one") {
   std::vector<process_trace> parts{four_steps(), four_steps()};
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -57,6 +57,7 @@ private:
   void write_stacks();
   void write_steps();
   void write_timeline();
+  void write_slow_runs();
   void write_types();
   void write_waits();
   void write_actors();
@@ -290,6 +291,33 @@ void html_writer::write_timeline() {
       << timeline_picture(numbers_, first_.graph) << "</div>\n";
 }
 
+void html_writer::write_slow_runs() {
+  const auto& slow = numbers_.summary.slow_runs;
+  if (slow.empty())
+    return;
+  constexpr std::size_t shown = 12;
+  heading("Slow runs");
+  to_
+    << "<p>At least twice the median of their op, and 1 ms more. Preempted: a "
+       "worker had no core. Throttled: other machines of the host had the "
+       "cores.</p>\n";
+  begin_table({"#run", "#median", "op", "#step", "cause", "#without core"});
+  for (std::size_t i = 0; i < std::min(shown, slow.size()); ++i) {
+    const auto& r = slow[i];
+    const bool is_known = r.cause != slow_cause::unknown;
+    to_ << "<tr>";
+    number(shown_time(r.ns));
+    number(shown_time(whole(r.median_ns)));
+    cell(std::string{first_.name_of(r.op)});
+    number(std::to_string(r.step));
+    cell(is_known ? std::string{to_string(r.cause)} : "");
+    number(is_known ? shown_time(r.without_core_ns) : "");
+    to_ << "</tr>\n";
+  }
+  end_table();
+  write_rest(slow.size(), shown, "slow runs");
+}
+
 void html_writer::write_types() {
   const auto& types = numbers_.summary.types;
   if (types.empty())
@@ -384,6 +412,7 @@ void html_writer::write() {
   write_stacks();
   write_steps();
   write_timeline();
+  write_slow_runs();
   write_types();
   write_waits();
   write_actors();
