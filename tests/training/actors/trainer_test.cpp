@@ -388,6 +388,7 @@ TEST_CASE_FIXTURE(bench, "of a thousand trainers nothing is left") {
     ask<trainer_state>(self, to, stop_training{}).get();
   };
   make_and_end(); // what the process keeps from its first one
+  app.system->registry().await_running_count_equal(1);
   const auto threads = count_of("/proc/self/task");
   const auto descriptors = count_of("/proc/self/fd");
   for (int i = 0; i < 1000; ++i)
