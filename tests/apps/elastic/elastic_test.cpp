@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -27,9 +28,9 @@ TEST_SUITE("apps.elastic") {
 namespace {
 
 namespace fs = std::filesystem;
-words digits(const words& more) {
+words digits(const words& more, const std::string& epochs = "8") {
   return words{"train",  "digits", "--data",   TROUPE_DATA "/digits",
-               "--seed", "3",      "--epochs", "8"}
+               "--seed", "3",      "--epochs", epochs}
          + more;
 }
 
@@ -43,13 +44,28 @@ words elastic(const std::string& range, const temporary_folder& logs,
 /// Which rank is killed next, of those that live.
 using choice = std::function<pid_t(const std::vector<pid_t>& ranks)>;
 
+/// How often ranks are killed in a job, which trains so long. Once in a while
+/// (tools/check-long), the environment variable TROUPE_TEST_LONG is set.
+struct trial {
+  std::size_t kills = 5;
+  std::string epochs = "8";
+  /// Steps are done after each kill: a job ends after 60 epochs without one.
+  bool goes_on_between = false;
+};
+
+trial wanted_trial() {
+  return std::getenv("TROUPE_TEST_LONG") ? trial{100, "100", true} : trial{};
+}
+
 /// Kills ranks of a job, and compares it with a run in which none is killed.
-void check_kills(const words& more, const choice& next) {
+void check_kills(const words& more, const choice& next,
+                 const trial& wanted = {}) {
   const temporary_folder folder;
   REQUIRE(run_troupe(digits(more
-                            + words{"--devices", "cpu:3", "--strategy",
-                                    "all_reduce", "--save", folder / "whole",
-                                    "--metrics", folder / "whole.jsonl"}))
+                              + words{"--devices", "cpu:3", "--strategy",
+                                      "all_reduce", "--save", folder / "whole",
+                                      "--metrics", folder / "whole.jsonl"},
+                            wanted.epochs))
             .code
           == 0);
   splitmix64 draw{7};
@@ -58,14 +74,17 @@ void check_kills(const words& more, const choice& next) {
   const auto result =
     run_troupe(elastic("1:3", folder,
                        digits(more
-                              + words{"--save", folder / "saved", "--metrics",
-                                      folder / "m.jsonl"})),
+                                + words{"--save", folder / "saved", "--metrics",
+                                        folder / "m.jsonl"},
+                              wanted.epochs)),
                [&](pid_t launch, const std::string& err) {
                  // The others go on first, or nobody might have the parameters
                  // any more.
-                 if (pause > 0 || !contains(err, "epoch 1/")
-                     || count_of(err, "goes on after step") < kills) {
-                   pause -= pause > 0;
+                 const bool go_on =
+                   contains(err, "epoch 1/")
+                   && count_of(err, "goes on after step") >= kills;
+                 if (pause > 0 || !go_on) {
+                   pause -= pause > 0 && (go_on || !wanted.goes_on_between);
                    return false;
                  }
                  const auto ranks = ranks_of(launch);
@@ -73,11 +92,11 @@ void check_kills(const words& more, const choice& next) {
                    return true; // the job is over
                  ::kill(next(ranks), SIGKILL);
                  pause = draw.below(30);
-                 return ++kills == 5;
+                 return ++kills == wanted.kills;
                });
   INFO(result.err);
   CHECK(result.code == 0);
-  CHECK(kills > 2);
+  CHECK(kills > wanted.kills / 2);
   CHECK(contains(result.err, "was killed by SIGKILL and is started again"));
   CHECK(contains(result.err, "goes on after step"));
   CHECK(read_bytes(folder / "whole/params.pdiparams")
@@ -89,9 +108,12 @@ void check_kills(const words& more, const choice& next) {
 } // namespace
 
 TEST_CASE("ranks are killed, and training ends as if none had been") {
-  check_kills({}, [draw = splitmix64{5}](auto& ranks) mutable {
-    return ranks[draw.below(ranks.size())];
-  });
+  check_kills(
+    {},
+    [draw = splitmix64{5}](auto& ranks) mutable {
+      return ranks[draw.below(ranks.size())];
+    },
+    wanted_trial());
 }
 
 TEST_CASE("ranks are killed while they accumulate gradients") {
