@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <thread>
 
@@ -18,9 +19,19 @@ using namespace troupe::test;
 
 TEST_SUITE("actors.tracing.core_waits") {
 
+namespace {
+
+auto open_files() {
+  return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"},
+                       std::filesystem::directory_iterator{});
+}
+
+} // namespace
+
 TEST_CASE("ends of steps record for how long each worker had no core") {
   if (!std::filesystem::exists("/proc/self/schedstat"))
-    skip_case("the system does not count waits for cores");
+    return skip_case("the system does not count waits for cores");
+  const auto files = open_files();
   job_queue queue{2};
   recorder events{queue};
   actors::core_waits waits{queue, events};
@@ -42,6 +53,7 @@ TEST_CASE("ends of steps record for how long each worker had no core") {
     }
   }
   CHECK(known == std::set<handle_id>{0, no_handle}); // and of the machine
+  CHECK(open_files() == files); // an application can have many executors
 }
 
 } // TEST_SUITE("actors.tracing.core_waits")

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/base/files/descriptor.hpp>
 #include <troupe/base/ids.hpp>
 #include <troupe/base/job_queue.hpp>
 #include <troupe/base/recorder.hpp>
@@ -17,8 +16,10 @@ namespace troupe::actors {
 
 /// Records for how long the threads of workers were ready and had no core
 /// (`event_kind::core_wait`), so that a trace tells a slow op from an op whose
-/// worker was preempted. The system counts that time: a reading costs about a
-/// microsecond per worker, and is made at ends of steps, at most every 10 ms.
+/// worker was preempted. The system counts that time: a reading costs a few
+/// microseconds per worker, and is made at ends of steps, at most every 10 ms,
+/// and with many workers less often. Files are open for the reading only, since
+/// an application can have a thousand executors.
 ///
 /// Thread rule: one thread at a time.
 class core_waits {
@@ -34,7 +35,6 @@ private:
   /// What the system has counted for the thread of a worker.
   struct thread_wait {
     pid_t thread = 0;
-    descriptor file; // its schedstat
     std::uint64_t waited_ns = 0;
   };
 
@@ -44,7 +44,6 @@ private:
   const job_queue& queue_;
   recorder& to_;
   std::vector<thread_wait> of_worker_;
-  descriptor machine_; // /proc/stat
   std::optional<std::uint64_t> stolen_ns_;
   std::uint64_t due_ns_ = 0, machine_due_ns_ = 0; // by now_ns
 };
