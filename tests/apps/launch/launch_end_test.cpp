@@ -103,18 +103,21 @@ bool have_all_ended(const words& processes) {
 
 TEST_CASE("a launch has the exit code of the rank that failed first") {
   const auto result =
-    launch(3, in_rank(1, "echo one >&2; echo 'two of it' >&2; echo >&2; exit 3",
+    launch(3, in_rank(1,
+                      "echo one >&2; echo 'two of it' >&2; "
+                      "echo 'warning: none of it' >&2; echo >&2; exit 3",
                       "sleep 0.1; exit 4"));
   CHECK(result.code == 3);
   const auto error = last_error(result);
   CHECK(error.starts_with("troupe: rank 1 failed with exit code 3 (output: "));
   CHECK(error.ends_with("/rank-1.log): two of it"));
-  CHECK(read_bytes(log_named_in(error)) == "one\ntwo of it\n\n");
+  CHECK(read_bytes(log_named_in(error))
+        == "one\ntwo of it\nwarning: none of it\n\n");
   for (const auto* other : {"0", "2"})
     CHECK(count_of(result.err, "troupe: rank " + std::string(other)
                                  + " failed with exit code 4 after rank 1\n")
           == 1);
-  CHECK(lines_of(result.err).size() == 6); // with the three of rank 1
+  CHECK(lines_of(result.err).size() == 7); // with the four of rank 1
   remove_logs_of(error);
 }
 

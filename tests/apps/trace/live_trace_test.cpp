@@ -3,6 +3,9 @@
 // Traces of a `troupe train` that runs, begun and ended by other processes.
 #include "apps/command_runner.hpp"
 
+#include <troupe/apps/trace/trace_request.hpp>
+
+#include <support/caught.hpp>
 #include <support/child_process.hpp>
 #include <support/files.hpp>
 
@@ -137,7 +140,8 @@ TEST_CASE("a trace that cannot be written is refused, and the run goes on") {
                      {"cannot write " + kept.string(), "File exists"}));
   });
   CHECK(read_bytes(kept) == "of an earlier run");
-  CHECK(contains(run.err, "warning: no trace: cannot write /none/a.trt"));
+  CHECK(
+    contains(run.err, "warning: no trace begins: cannot write /none/a.trt"));
   CHECK(contains(run.err, "stopped after step"));
 }
 
@@ -170,6 +174,65 @@ TEST_CASE("troupe launch passes a request to its ranks") {
   INFO(both.err);
   REQUIRE(both.code == 0);
   CHECK(json::parse(lines_of(both.out).at(0))["processes"].size() == 2);
+}
+
+TEST_CASE("a trace begins on all ranks of a launch, or on none") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  bool is_over = false;
+  const auto job = run_troupe(
+    {"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train", "mlp",
+     "--synthetic", "--batch", "8", "--steps", "100000000", "--threads", "1"},
+    [&](pid_t launcher, const std::string& err) {
+      if (is_over || !contains(err, "epoch 2"))
+        return false;
+      is_over = true;
+      // The process of the greater number is asked last.
+      const auto begun = trace("start", launcher, {"--json"});
+      CHECK(begun.code == 0);
+      pid_t last = 0;
+      for (const auto& line : lines_of(begun.out)) {
+        const auto answer = json::parse(line);
+        last = std::max(last, answer["process"].get<pid_t>());
+        CHECK(trace("stop", answer["process"].get<pid_t>()).code == 0);
+      }
+      CHECK(trace("start", last, {"--out", folder / "one.trt"}).code == 0);
+      CHECK(fails_with(trace("start", launcher, {"--out", file}), 1,
+                       {"a trace is being written to"}));
+      CHECK_FALSE(std::filesystem::exists(file));
+      CHECK_FALSE(std::filesystem::exists(folder / "a.1.trt"));
+      ::kill(launcher, SIGTERM);
+      return true;
+    });
+  INFO(job.err);
+  CHECK(contains(job.err, "no trace begins: a trace is being written to"));
+}
+
+TEST_CASE("a request that was given up does nothing later") {
+  using troupe::apps::ask_process;
+  using troupe::apps::trace_desk;
+  const pipe_pair ready;
+  const auto asked = in_child([&] {
+    trace_desk desk;
+    std::signal(SIGUSR2, [](int) {});
+    sigset_t request, before;
+    sigemptyset(&request);
+    sigaddset(&request, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &request, &before);
+    ready.put(true);
+    ::sigsuspend(&before); // until the signal, which comes late
+    const bool is_given_up = desk.was_given_up();
+    ::_exit(is_given_up && !desk.take() && !desk.was_given_up() ? 0 : 1);
+  });
+  CHECK(ready.get<bool>());
+  ::kill(asked, SIGSTOP);
+  CHECK(contains(
+    caught([&] { ask_process(asked, {.starts = true}, {}); }).message(),
+    "has not answered"));
+  ::kill(asked, SIGCONT);
+  int status = -1;
+  CHECK(::waitpid(asked, &status, 0) == asked);
+  CHECK(status == 0);
 }
 
 TEST_CASE("processes that cannot be traced are refused with one line") {

@@ -98,6 +98,8 @@ void rank_stream::emit(std::string_view text) {
 }
 
 void rank_stream::note(std::string_view line) {
+  if (line.starts_with("warning: ")) // is no reason why a rank ends
+    return;
   const auto last = line.find_last_not_of(" \t\r"); // ssh ends lines with "\r"
   if (last != line.npos)
     last_line_ = line.substr(0, std::min(last + 1, longest_note));

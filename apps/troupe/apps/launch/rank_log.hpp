@@ -64,7 +64,7 @@ public:
   bool pass_some();
   /// Passes on all that has arrived, and closes the pipe.
   void finish();
-  /// The last line that is not empty, at most 400 bytes of it.
+  /// The last line that is not empty and no warning, at most 400 bytes of it.
   const std::string& last_line() const noexcept { return last_line_; }
 
 private:

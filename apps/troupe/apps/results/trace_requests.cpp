@@ -69,9 +69,13 @@ void trace_requests::serve(int signal) noexcept {
       dumps_.dump(*exe_, flight_dumps::cause::request);
     return;
   }
+  if (desk_.was_given_up())
+    return;
   const auto request = desk_.take();
+  const auto ends = request && !request->starts;
   const auto fails = [&](const std::string& why) {
-    say_on_stderr("warning: no trace: " + why);
+    say_on_stderr(
+      (ends ? "warning: no trace ends: " : "warning: no trace begins: ") + why);
     if (request)
       desk_.answer(false, why);
   };

@@ -12,11 +12,13 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -54,14 +56,45 @@ void print_answer(pid_t process, const std::string& file, bool as_json) {
   std::printf("%s\n", text.c_str());
 }
 
-/// Asks all ranks, also if one refuses.
-int run_live(const live_options& options, bool starts) {
-  const trace_request request{starts, parse_trace_level(options.level),
+struct begun_trace {
+  pid_t process;
+  std::string file;
+};
+
+/// Ends traces that have just begun, and removes their files.
+void undo(const std::vector<begun_trace>& begun) noexcept {
+  for (const auto& [process, file] : begun)
+    try {
+      ask_process(process, {});
+      std::filesystem::remove(file);
+    } catch (const std::exception&) {
+      // The process has ended, or somebody else was faster.
+    }
+}
+
+/// Begins a trace on all ranks, or on none.
+int run_start(const live_options& options) {
+  const trace_request request{true, parse_trace_level(options.level),
                               absolute(options.out)};
+  std::vector<begun_trace> begun;
+  try {
+    for (const auto process : processes_to_ask(options.process))
+      begun.push_back({process, ask_process(process, request)});
+  } catch (const error&) {
+    undo(begun);
+    throw;
+  }
+  for (const auto& [process, file] : begun)
+    print_answer(process, file, options.json);
+  return 0;
+}
+
+/// Asks all ranks, also if one refuses.
+int run_stop(const live_options& options) {
   std::optional<error> refused;
   for (const auto process : processes_to_ask(options.process))
     try {
-      print_answer(process, ask_process(process, request), options.json);
+      print_answer(process, ask_process(process, {}), options.json);
     } catch (const error& failure) {
       if (!refused)
         refused = failure;
@@ -91,9 +124,8 @@ void add_trace_start(CLI::App& trace, action& chosen) {
     ->check(not_empty());
   add_output_options(command, options->json,
                      "troupe trace start 4711 --level ops --out run.trt");
-  command.callback([options, &chosen] {
-    chosen = [options] { return run_live(*options, true); };
-  });
+  command.callback(
+    [options, &chosen] { chosen = [options] { return run_start(*options); }; });
 }
 
 void add_trace_stop(CLI::App& trace, action& chosen) {
@@ -102,9 +134,8 @@ void add_trace_stop(CLI::App& trace, action& chosen) {
     *trace.add_subcommand("stop", "end a trace of a troupe train that runs");
   add_process(command, *options);
   add_output_options(command, options->json, "troupe trace stop 4711");
-  command.callback([options, &chosen] {
-    chosen = [options] { return run_live(*options, false); };
-  });
+  command.callback(
+    [options, &chosen] { chosen = [options] { return run_stop(*options); }; });
 }
 
 } // namespace troupe::apps

@@ -33,7 +33,7 @@ constexpr const char* desk_name = "troupe-trace-requests";
 constexpr std::string_view desk_link = "/memfd:troupe-trace-requests (deleted)";
 
 /// What the first byte of the memory says about the text behind it.
-enum class desk_state : char { empty, asked, done, failed };
+enum class desk_state : char { empty, asked, done, failed, given_up };
 
 /// A path has at most PATH_MAX bytes.
 constexpr std::size_t desk_bytes = 8192;
@@ -101,6 +101,13 @@ std::optional<trace_request> trace_desk::take() {
                                             : std::nullopt;
 }
 
+bool trace_desk::was_given_up() {
+  if (!memory_ || read_desk(memory_.get()).state != desk_state::given_up)
+    return false;
+  write_desk(memory_.get(), desk_state::empty, {});
+  return true;
+}
+
 void trace_desk::answer(bool is_done, const std::string& text) {
   write_desk(memory_.get(), is_done ? desk_state::done : desk_state::failed,
              text);
@@ -109,6 +116,8 @@ void trace_desk::answer(bool is_done, const std::string& text) {
 // -- the process that asks ----------------------------------------------------
 
 namespace {
+
+constexpr const char* command_name = "troupe";
 
 /// What /proc says about a process.
 struct process_status {
@@ -163,7 +172,7 @@ descriptor desk_of(const std::string& folder, const std::string& process) {
   auto desk = open_desk(folder);
   if (desk && status->catches_request) // else the signal would end it
     return desk;
-  if (status->name != "troupe")
+  if (status->name != command_name)
     refuse(process, " is not troupe but " + quoted_name(status->name));
   refuse(process, " traces nothing: only troupe train does, once it begins to "
                   "train, and the ranks of troupe launch");
@@ -207,7 +216,8 @@ bool has_ended(int process, std::chrono::milliseconds wait) {
 } // namespace
 
 std::vector<pid_t> processes_to_ask(pid_t number) {
-  if (takes_requests(number))
+  const auto status = status_of(folder_of(number));
+  if (!status || status->name != command_name || takes_requests(number))
     return {number};
   const auto children = children_of_all();
   std::vector<pid_t> family{number}, found;
@@ -223,7 +233,8 @@ std::vector<pid_t> processes_to_ask(pid_t number) {
   return found.empty() ? std::vector{number} : found;
 }
 
-std::string ask_process(pid_t number, const trace_request& request) {
+std::string ask_process(pid_t number, const trace_request& request,
+                        std::chrono::seconds patience) {
   const auto process = "process " + std::to_string(number);
   const descriptor handle{
     static_cast<int>(::syscall(SYS_pidfd_open, number, 0))};
@@ -234,9 +245,9 @@ std::string ask_process(pid_t number, const trace_request& request) {
     refuse(process, " is asked by somebody else");
   write_desk(desk.get(), desk_state::asked, text_of(request));
   if (::syscall(SYS_pidfd_send_signal, handle.get(), SIGUSR2, nullptr, 0) != 0)
+    // it has ended, and its memory ends with it
     throw error(errc::not_found, "no " + process + ": " + std::strerror(errno));
   constexpr std::chrono::milliseconds between_looks{5};
-  constexpr std::chrono::seconds patience{30};
   const auto end = std::chrono::steady_clock::now() + patience;
   for (bool is_over = false; std::chrono::steady_clock::now() < end;) {
     const auto content = read_desk(desk.get());
@@ -248,8 +259,10 @@ std::string ask_process(pid_t number, const trace_request& request) {
       throw error(errc::io_failure, process + " has ended");
     is_over = has_ended(handle.get(), between_looks); // then looks once more
   }
-  write_desk(desk.get(), desk_state::empty, {}); // a later signal is no request
-  throw error(errc::io_failure, process + " does not answer");
+  // The signal may still come.
+  write_desk(desk.get(), desk_state::given_up, {});
+  throw error(errc::io_failure, process + " has not answered for "
+                                  + std::to_string(patience.count()) + " s");
 }
 
 } // namespace troupe::apps

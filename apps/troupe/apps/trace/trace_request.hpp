@@ -4,6 +4,7 @@
 #include <troupe/base/files/descriptor.hpp>
 #include <troupe/base/recorder.hpp>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ public:
 
   /// Takes the request. Empty if there is none, or it makes no sense.
   std::optional<trace_request> take();
+  /// True, once, if whoever has sent the signal no longer waits for an answer.
+  bool was_given_up();
   /// Answers the request that was taken last, with the name of the file, or
   /// with why it failed.
   void answer(bool is_done, const std::string& text);
@@ -41,16 +44,20 @@ private:
 };
 
 /// The processes that a number means to who asks: the process itself, or if it
-/// takes no requests, those of its children and their children that do, such as
-/// the ranks that a `troupe launch` has started on this host. The process
-/// itself if there are none: `ask_process` says why it cannot be asked. In the
+/// is a `troupe` that takes no requests, those of its children and their
+/// children that do: the ranks that `troupe launch` has started on this host.
+/// The process itself if there are none, or if it is another program, which may
+/// have started several runs: `ask_process` says why it cannot be asked. In the
 /// order of their numbers.
 std::vector<pid_t> processes_to_ask(pid_t number);
 
-/// Asks a process, and waits until it answers. Returns the name of the file.
+/// Asks a process, and waits until it answers. Returns the name of the file. A
+/// process that has not answered in time does nothing later either.
 /// Throws error(not_found) if there is no such process, error(invalid_argument)
 /// if it is another user's, is not Troupe, traces nothing or refuses, and
 /// error(io_failure) if it ends meanwhile or does not answer.
-std::string ask_process(pid_t process, const trace_request& request);
+std::string ask_process(pid_t process, const trace_request& request,
+                        std::chrono::seconds patience = std::chrono::seconds{
+                          30});
 
 } // namespace troupe::apps
