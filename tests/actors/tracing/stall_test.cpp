@@ -153,19 +153,21 @@ TEST_CASE("a chain that ends at a ready op goes on with what workers run") {
   CHECK(workers_text(stalled_at(progress::runs).chain).empty());
 }
 
-TEST_CASE("preempted and throttled workers are named beside the cause") {
+TEST_CASE("preempted and throttled workers are named before what they "
+          "hold up") {
   auto seen = stalled_at(progress::runs);
   seen.cores = {.ran_ns = 100'000'000, .waited_ns = 900'000'000};
-  CHECK(text_of(seen).ends_with(
-    "; preempted worker: threads of this process waited 900.0 ms for a core "
-    "and ran 100.0 ms"));
+  CHECK(text_of(seen).starts_with(
+    "preempted worker: threads of this process waited 900.0 ms for a core, all "
+    "together, and ran 100.0 ms; slow op: "));
   seen.cores = {.ran_ns = 100'000'000, .stolen_ns = 300'000'000};
-  CHECK(text_of(seen).ends_with("; throttled worker: other machines of the "
-                                "host took 300.0 ms of the cores' time"));
+  CHECK(text_of(seen).starts_with("throttled worker: other machines of the "
+                                  "host took 300.0 ms of the cores' time; "
+                                  "slow op: "));
   seen.cores = {.ran_ns = 900'000'000, .waited_ns = 100'000'000};
-  CHECK(text_of(seen).ends_with("for 20.0 ms"));
+  CHECK(text_of(seen).starts_with("slow op: "));
   seen.cores = {.ran_ns = 1'000'000, .waited_ns = 4'000'000}; // of 20 ms
-  CHECK(text_of(seen).ends_with("for 20.0 ms"));
+  CHECK(text_of(seen).starts_with("slow op: "));
 }
 
 TEST_CASE("core times that a system takes back count as none") {

@@ -170,7 +170,7 @@ const row& row_of(const stall& seen) {
 }
 
 /// Threads that are preempted are ready, and have no core. What is little
-/// beside the time of the stall does not explain it.
+/// beside the time of the stall does not explain it. Ends with "; ".
 std::string core_text(const core_times& cores, duration since) {
   constexpr std::uint64_t least_part = 4;
   const auto least = static_cast<std::uint64_t>(since.count()) / least_part;
@@ -179,12 +179,13 @@ std::string core_text(const core_times& cores, duration since) {
   };
   std::string text;
   if (explains(cores.waited_ns))
-    text += "; preempted worker: threads of this process waited "
-            + time_text(duration{cores.waited_ns}) + " for a core and ran "
-            + time_text(duration{cores.ran_ns});
+    text += "preempted worker: threads of this process waited "
+            + time_text(duration{cores.waited_ns})
+            + " for a core, all together, and ran "
+            + time_text(duration{cores.ran_ns}) + "; ";
   if (explains(cores.stolen_ns))
-    text += "; throttled worker: other machines of the host took "
-            + time_text(duration{cores.stolen_ns}) + " of the cores' time";
+    text += "throttled worker: other machines of the host took "
+            + time_text(duration{cores.stolen_ns}) + " of the cores' time; ";
   return text;
 }
 
@@ -203,8 +204,9 @@ stall_cause cause_of(const stall& seen) {
 
 std::string text_of(const stall& seen) {
   const auto& r = row_of(seen);
-  return std::string{r.name} + ": " + r.text(seen)
-         + core_text(seen.cores, seen.since);
+  // A worker without a core explains why an op or a link is slow.
+  return core_text(seen.cores, seen.since) + std::string{r.name} + ": "
+         + r.text(seen);
 }
 
 std::string line_of(const wait_chain& chain) {
