@@ -239,7 +239,10 @@ private:
 
   /// Takes those that wait, at most as many as the rate allows.
   void accept() {
-    while (arrivals_.allows(connection::clock::now())) {
+    for (;;) {
+      const auto now = connection::clock::now();
+      if (arrivals_.time_until(1, now).count() > 0)
+        break;
       error_code failed;
       tcp::socket socket{io_};
       acceptor_.accept(socket, failed);
@@ -247,6 +250,7 @@ private:
         return listen();
       if (failed) // such as for want of descriptors: the next one fails as well
         return rest(pause_after_refusal);
+      arrivals_.allows(now); // a look that finds nobody does not count
       try {
         take(std::move(socket));
       } catch (const std::exception&) {
