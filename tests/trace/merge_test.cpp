@@ -206,7 +206,62 @@ TEST_CASE("clocks that drift are told") {
   for (auto& e : parts[1].events)
     if (e.step >= 10)
       e.time += 5'000'000;
-  CHECK(merge_clocks(parts).contradiction_ns > 4'000'000);
+  const auto found = merge_clocks(parts);
+  CHECK(found.contradiction_ns > 4'000'000);
+  CHECK(found.offsets[1].uncertainty_ns == -1); // nobody knows
+}
+
+TEST_CASE("calls of failed steps do not tell clocks: nobody waits in them") {
+  const std::uint64_t at = 30'000'000;
+  for (const bool is_marked : {true, false}) { // or a failure tells it
+    auto parts = two_processes{0}.parts();
+    auto& events = parts[0].events;
+    auto& others = parts[1].events;
+    // Rank 0 skips its collective 15 ms before rank 1 begins it.
+    const auto add = [](auto& to, event_kind kind, std::uint64_t time,
+                        handle_id from, std::uint64_t amount = 0) {
+      to.push_back({time, amount, from, no_handle, 20, 0, kind});
+    };
+    add(events, event_kind::step_begin, at, no_handle);
+    add(events, event_kind::run_begin, at + 100, 0);
+    add(events, event_kind::run_end, at + 200, 0);
+    add(events, event_kind::completion, at + 300, 0);
+    add(events, event_kind::step_end, at + 400, no_handle, is_marked ? 1 : 0);
+    add(others, event_kind::run_begin, at + 13'000'000, 1);
+    add(others, event_kind::run_end, at + 13'000'100, 1);
+    if (!is_marked)
+      add(others, event_kind::failure, at + 13'000'200, 1);
+    const auto found = merge_clocks(parts);
+    CHECK(found.contradiction_ns == 0);
+    CHECK(found.constraints == 3 * 20);
+  }
+}
+
+TEST_CASE("a call without its end does not tell clocks") {
+  const std::uint64_t at = 30'000'000;
+  for (const bool is_merging : {false, true}) {
+    auto parts = two_processes{0}.parts();
+    auto& events = parts[0].events;
+    // The launch is over, and the trace ends before the call does.
+    events.push_back({at + 100, 0, 0, no_handle, 20, 0, event_kind::run_begin});
+    if (is_merging)
+      events.push_back(
+        {at + 150, 0, 0, no_handle, 20, 0, event_kind::merge_begin});
+    events.push_back({at + 200, 0, 0, no_handle, 20, 0, event_kind::run_end});
+    if (is_merging)
+      events.push_back(
+        {at + 250, 0, 0, no_handle, 20, 0, event_kind::completion});
+    parts[1].events.push_back(
+      {at + 13'000'000, 0, 1, no_handle, 20, 0, event_kind::run_begin});
+    CHECK(merge_clocks(parts).contradiction_ns == 0);
+  }
+}
+
+TEST_CASE("a step without its end does not tell clocks") {
+  auto parts = two_processes{0}.parts();
+  parts[0].events.push_back(
+    {1, 0, no_handle, no_handle, 19, 0, event_kind::step_begin});
+  CHECK(merge_clocks(parts).constraints == 3 * 19);
 }
 
 TEST_CASE(

@@ -209,7 +209,8 @@ void executor::impl::step_failed(void* owner, step_state& step) {
 void executor::impl::step_ended(void* owner, step_state& step) {
   auto& self = *static_cast<impl*>(owner);
   step.ended_ns = now_ns();
-  self.trace->record_if_wanted(event_kind::step_end, no_handle, step.id);
+  self.trace->record_if_wanted(event_kind::step_end, no_handle, step.id,
+                               step.failed.load(std::memory_order_relaxed));
   self.traces->step_ended(step.id, step.started_ns, step.ended_ns);
   self.actors->context().last_step.store(
     step.id.load(std::memory_order_relaxed), std::memory_order_relaxed);

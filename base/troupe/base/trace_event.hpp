@@ -25,8 +25,8 @@ trace_level parse_trace_level(std::string_view text);
 /// new format (trace/trace_format.hpp).
 enum class event_kind : std::uint8_t {
   step_begin,
-  step_end,
-  feed,  ///< the host passes in variable `from`; `amount`: bytes
+  step_end, ///< `amount`: 1 if the step failed or was cancelled, else 0
+  feed,     ///< the host passes in variable `from`; `amount`: bytes
   fetch, ///< the caller takes the value that op `from` copied; `amount`: bytes
   failure,    ///< `from` made the step fail
   run_begin,  ///< `from` begins to run

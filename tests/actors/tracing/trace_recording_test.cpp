@@ -154,6 +154,25 @@ TEST_CASE("a level below leaves its events out") {
   }
 }
 
+TEST_CASE("the end of a step says whether it failed") {
+  const temporary_folder folder;
+  const auto net = make_mlp();
+  const auto file = (folder / "a.trt").string();
+  {
+    executor exe{net.main, traced(net, file, trace_level::steps)};
+    auto bad = net.batch(0, 6);
+    bad["label"].values<std::int64_t>()[0] = 99;
+    exe.run(net.batch(0, 6));
+    CHECK(caught([&] { exe.run(bad); }).code() == errc::out_of_range);
+    exe.run(net.batch(0, 6));
+  }
+  std::vector<std::uint64_t> failed;
+  for (const auto& e : trace::read_trace(file).events)
+    if (e.kind == event_kind::step_end)
+      failed.push_back(e.amount);
+  CHECK(failed == std::vector<std::uint64_t>{0, 1, 0});
+}
+
 TEST_CASE("TROUPE_TRACE traces a program that knows nothing of it") {
   const temporary_folder folder;
   const auto net = make_mlp();

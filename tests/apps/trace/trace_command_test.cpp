@@ -92,8 +92,8 @@ TEST_CASE("summary explains the step that is asked for, or the slowest") {
         == 5);
   const auto slowest = answer_of({"summary", file, "--slowest"});
   const auto& path = slowest["critical_path"];
-  CHECK(path["step"] > 0);
-  for (auto step = 1; step < 12; ++step)
+  CHECK(path["step"] > 1); // the first two warm up
+  for (auto step = 2; step < 12; ++step)
     CHECK(answer_of({"summary", file, "--step",
                      std::to_string(step)})["critical_path"]["ns"]
           <= path["ns"]);

@@ -53,9 +53,11 @@ public:
     event(event_kind::run_begin, begin, op, step, worker);
     return event(event_kind::run_end, end, op, step, worker);
   }
-  made_trace& step(std::uint32_t step, std::uint64_t begin, std::uint64_t end) {
+  made_trace& step(std::uint32_t step, std::uint64_t begin, std::uint64_t end,
+                   bool has_failed = false) {
     event(event_kind::step_begin, begin, no_handle, step);
-    return event(event_kind::step_end, end, no_handle, step);
+    return event(event_kind::step_end, end, no_handle, step, 0, no_handle,
+                 has_failed ? 1 : 0);
   }
 
   trace::run_info& run_info() { return trace_.run; }

@@ -2,11 +2,13 @@
 #include <troupe/trace/merge.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/trace/analysis/failed_steps.hpp>
 #include <troupe/trace/analysis/op_graph.hpp>
 #include <troupe/trace/analysis/parcels.hpp>
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <string>
 
 namespace troupe::trace {
@@ -44,42 +46,81 @@ void require_one_run(const std::vector<process_trace>& parts) {
   }
 }
 
+using step_set = std::set<std::uint32_t>;
+
+/// The steps whose ops did not wait for each other as they should, or that were
+/// under way when a trace ended.
+step_set unreliable_steps(const std::vector<process_trace>& parts) {
+  auto found = failed_steps(parts);
+  for (const auto& part : parts) {
+    step_set under_way;
+    for (const auto& e : part.events)
+      if (e.kind == event_kind::step_begin)
+        under_way.insert(e.step);
+      else if (e.kind == event_kind::step_end)
+        under_way.erase(e.step);
+    found.merge(under_way);
+  }
+  return found;
+}
+
 /// When an op ran that waits for others of another process, by the host's
 /// clock.
 struct call {
   std::uint32_t step = 0;
   std::int64_t begin = 0;
-  std::int64_t done = 0; ///< 0: unknown
+  std::int64_t done = 0;    ///< 0: unknown
+  bool is_complete = false; ///< a launch that was pending
+  bool is_merging = false;  ///< no end of its merge was recorded
 };
 
 /// The calls of the ops that `op_graph::partners` relates, by op.
 class call_log {
 public:
-  call_log(const std::vector<process_trace>& parts, const op_graph& graph)
+  call_log(const std::vector<process_trace>& parts, const op_graph& graph,
+           const step_set& ignored)
     : calls_(graph.graph().handles.size()), is_related_(calls_.size()) {
     for (handle_id op = 0; op < calls_.size(); ++op)
       for (auto partner : graph.partners(op))
         is_related_[op] = is_related_[partner] = true;
     for (const auto& part : parts)
-      read(part);
+      read(part, ignored);
+    for (auto& calls : calls_)
+      forget_cut_ends(calls);
   }
   const std::vector<call>& of(handle_id op) const { return calls_[op]; }
 
 private:
-  void read(const process_trace& part) {
+  void read(const process_trace& part, const step_set& ignored) {
     const auto begin = part.run.begin_unix_ns;
     for (const auto& e : part.events) {
-      if (e.from >= calls_.size() || !is_related_[e.from])
+      if (e.from >= calls_.size() || !is_related_[e.from]
+          || ignored.contains(e.step))
         continue;
       const auto time = begin + static_cast<std::int64_t>(e.time);
       auto& log = calls_[e.from];
       if (e.kind == event_kind::run_begin)
-        log.push_back({e.step, time, 0});
-      else if ((e.kind == event_kind::run_end
-                || e.kind == event_kind::completion)
-               && !log.empty() && log.back().step == e.step)
-        log.back().done = time;
+        log.push_back({e.step, time});
+      else if (!log.empty() && log.back().step == e.step)
+        note(e.kind, time, log.back());
     }
+  }
+  static void note(event_kind kind, std::int64_t time, call& of) {
+    if (kind == event_kind::merge_begin)
+      of.is_merging = true;
+    else if (kind == event_kind::merge_end)
+      of.is_merging = false;
+    if (kind == event_kind::run_end || kind == event_kind::completion)
+      of.done = time;
+    of.is_complete |= kind == event_kind::completion;
+  }
+  /// Of a launch that was pending, the trace can have the end of the launch and
+  /// lack that of the call.
+  static void forget_cut_ends(std::vector<call>& calls) {
+    const bool are_pending = std::ranges::any_of(calls, &call::is_complete);
+    for (auto& c : calls)
+      if (c.is_merging || (are_pending && !c.is_complete))
+        c.done = 0;
   }
 
   std::vector<std::vector<call>> calls_;
@@ -142,7 +183,8 @@ std::size_t add_bounds(const std::vector<call>& calls,
 /// Adds what parcels say: none arrives before it was sent. Their times lie
 /// closer to each other than those of the ops around them.
 std::size_t add_parcels(const std::vector<process_trace>& parts,
-                        const op_graph& graph, offset_bounds& bounds) {
+                        const op_graph& graph, const step_set& ignored,
+                        offset_bounds& bounds) {
   const auto on_host = [&](const parcel_end& end) {
     return parts[end.trace].run.begin_unix_ns
            + static_cast<std::int64_t>(end.time);
@@ -151,7 +193,7 @@ std::size_t add_parcels(const std::vector<process_trace>& parts,
   const parcel_list parcels{parts, graph};
   for (const auto& p : parcels.all()) {
     if (p.kind != parcel_kind::value || !p.is_whole()
-        || p.sent->trace == p.arrived->trace)
+        || ignored.contains(p.step) || p.sent->trace == p.arrived->trace)
       continue;
     bounds.bound(p.arrived->trace, p.sent->trace,
                  on_host(*p.arrived) - on_host(*p.sent));
@@ -207,7 +249,8 @@ clock_merge merge_clocks(std::vector<process_trace>& parts) {
                     [](const process_trace& t) { return t.run.process; });
   require_one_run(parts);
   const op_graph graph{parts.front().graph};
-  const call_log calls{parts, graph};
+  const auto ignored = unreliable_steps(parts);
+  const call_log calls{parts, graph, ignored};
   offset_bounds bounds{parts.size()};
   const auto place_of = [&](handle_id op) {
     const auto at =
@@ -222,12 +265,14 @@ clock_merge merge_clocks(std::vector<process_trace>& parts) {
         found.constraints +=
           add_bounds(calls.of(op), calls.of(partner), here, there, bounds);
     }
-  found.constraints += add_parcels(parts, graph, bounds);
+  found.constraints += add_parcels(parts, graph, ignored, bounds);
   found.contradiction_ns = bounds.conclude();
   for (std::size_t p = 1; p < parts.size(); ++p) {
     found.offsets[p] = choose(p, bounds);
-    if (found.contradiction_ns > 0)
+    if (found.contradiction_ns > 0) {
+      found.offsets[p].uncertainty_ns = -1;
       continue;
+    }
     bounds.bound(0, p, found.offsets[p].offset_ns);
     bounds.bound(p, 0, -found.offsets[p].offset_ns);
     bounds.conclude(); // the choice bounds the other processes

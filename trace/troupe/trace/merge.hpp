@@ -14,7 +14,8 @@ struct clock_offset {
   /// Added to the host's clock (`run_info::begin_unix_ns`) of the process.
   std::int64_t offset_ns = 0;
   /// The offset is at most so much wrong, while clocks run equally fast. -1:
-  /// unknown, because no constraint bounds it on both sides.
+  /// unknown, because no constraint bounds it on both sides, or because the
+  /// constraints contradict each other.
   std::int64_t uncertainty_ns = 0;
 };
 
@@ -39,6 +40,9 @@ struct clock_merge {
 /// its middle is the estimate, half its length the uncertainty. Without
 /// constraints on one side, the hosts' clocks are believed as far as the other
 /// side allows.
+///
+/// Calls of steps that failed or were cancelled say nothing, because their ops
+/// do not wait for each other; nor do steps and calls whose end a trace lacks.
 ///
 /// Afterwards no value arrives before it was sent, unless
 /// `contradiction_ns` is not 0. One trace is left as it is.

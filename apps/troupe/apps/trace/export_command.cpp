@@ -34,8 +34,9 @@ int run_export(const export_options& options) {
   std::size_t events = 0;
   for (const auto& t : traces)
     events += t.events.size();
-  trace::export_trace(std::move(traces),
-                      trace::parse_export_format(options.format), options.out);
+  warn_of_clocks(trace::export_trace(std::move(traces),
+                                     trace::parse_export_format(options.format),
+                                     options.out));
   print_written_file(options.out, events, options.json);
   return 0;
 }

@@ -33,7 +33,7 @@ int run_report(const report_options& options) {
   std::size_t events = 0;
   for (const auto& part : run.parts())
     events += part.events.size();
-  trace::write_html_report(run.parts(), options.out);
+  trace::write_html_report(run.parts(), options.out, run.clocks());
   print_written_file(options.out, events, options.json);
   return 0;
 }

@@ -66,7 +66,7 @@ void add_trace_summary(CLI::App& trace, action& chosen) {
                  ->check(not_empty());
   command
     .add_flag("--slowest", options->slowest,
-              "explain the step that took longest, of those after the first")
+              "explain the step that took longest, of those that count")
     ->excludes(step);
   add_output_options(command, options->json, "troupe trace summary run.trt");
   command.callback([options, &chosen] {

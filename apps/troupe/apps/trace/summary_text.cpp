@@ -63,14 +63,14 @@ std::string run_text(const traced_run& run, const trace::trace_summary& s) {
       text += printed(", clock %+.1f us (+- %.1f us)",
                       static_cast<double>(clock.offset_ns) / ns_per_us,
                       static_cast<double>(clock.uncertainty_ns) / ns_per_us);
+    else if (i > 0 && run.clocks().contradiction_ns > 0)
+      text += ", clock unknown";
     else if (i > 0)
       text += ", clock as its host says";
     text += "\n";
   }
-  if (run.clocks().contradiction_ns > 0)
-    text += "clocks drift: "
-            + time_text(static_cast<double>(run.clocks().contradiction_ns))
-            + " cannot be explained\n";
+  if (const auto clocks = clocks_text(run.clocks()); !clocks.empty())
+    text += clocks + "\n";
   return text;
 }
 
@@ -113,7 +113,7 @@ std::string phases_text(const traced_run& run) {
 
 std::string steps_text(const trace::step_statistics& s) {
   if (s.count == 0)
-    return "\nno step has ended\n";
+    return "\nno step has ended without failing\n";
   return "\n" + count_text(s.count, "step") + ", of which "
          + std::to_string(s.counted) + " count: step time "
          + time_text(s.median_ns) + " (p10 " + time_text(s.p10_ns) + ", p90 "
@@ -133,6 +133,36 @@ std::string failures_text(const traced_run& run,
   if (failures.count > 1)
     text += ", the first of " + std::to_string(failures.count) + " failures";
   return text + "\n";
+}
+
+/// ", 7.00 s of it in all_reduce#3@cpu:0, which waited without rank 1"
+std::string longest_text(const traced_run& run, const trace::failed_step& s) {
+  if (s.longest == no_handle)
+    return "";
+  auto text = ", " + time_text(ns_of(s.longest_ns)) + " of it in "
+              + one_line(run.name_of(s.longest));
+  if (s.missing.empty())
+    return text;
+  text += s.missing.size() == 1 ? ", which waited for rank "
+                                : ", which waited for ranks ";
+  for (auto process : s.missing)
+    text +=
+      (process == s.missing.front() ? "" : ", ") + std::to_string(process);
+  return text;
+}
+
+std::string failed_steps_text(const traced_run& run,
+                              const trace::trace_summary& s) {
+  const auto& failed = s.failed_steps;
+  if (failed.empty())
+    return "";
+  auto text = "\n" + count_text(failed.size(), "step")
+              + " failed or cancelled, none of which counts\n";
+  for (const auto& f : first_of(failed))
+    text += columns_text(
+      time_text(ns_of(f.ns)), f.was_cancelled ? "cancelled" : "failed",
+      "step " + std::to_string(f.step) + longest_text(run, f));
+  return text;
 }
 
 /// How many steps the numbers of ops are of, if those are not all that count.
@@ -296,28 +326,6 @@ std::string actors_text(const traced_run& run, const trace::trace_summary& s) {
   return text;
 }
 
-nlohmann::ordered_json actors_json(const traced_run& run,
-                                   const trace::trace_summary& s) {
-  auto all = nlohmann::ordered_json::array();
-  for (const auto& a : s.actors) {
-    const auto& actor = run.parts()[a.process].actors[a.actor];
-    all.push_back({{"process", a.process},
-                   {"actor", a.actor},
-                   {"name", actor.name},
-                   {"id", actor.id},
-                   {"received", a.activity.received},
-                   {"handled", a.activity.handled},
-                   {"skipped", a.activity.skipped},
-                   {"busy_ns", a.activity.busy_ns},
-                   {"busy", a.busy},
-                   {"longest_ns", a.activity.longest_ns},
-                   {"longest_mailbox", a.activity.most_waiting},
-                   {"failed", actor.has_failed},
-                   {"reason", actor.reason}});
-  }
-  return all;
-}
-
 std::string memory_text(const traced_run& run, const trace::trace_summary& s) {
   std::string text;
   for (const auto& m : s.memory) {
@@ -331,49 +339,6 @@ std::string memory_text(const traced_run& run, const trace::trace_summary& s) {
                            one_line(run.name_of(h.variable)));
   }
   return text;
-}
-
-nlohmann::ordered_json processes_json(const traced_run& run) {
-  auto all = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < run.parts().size(); ++i) {
-    const auto& part = run.parts()[i];
-    auto phases = nlohmann::ordered_json::array();
-    for (const auto& p : part.phases)
-      phases.push_back({{"name", p.name}, {"ns", p.end_ns - p.begin_ns}});
-    all.push_back(
-      {{"process", part.run.process},
-       {"pid", part.run.pid},
-       {"host", part.run.host},
-       {"workers", part.run.workers},
-       {"events", part.events.size()},
-       {"events_lost", part.lost},
-       {"complete", part.is_complete},
-       {"unread_bytes", part.unread_bytes},
-       {"clock_offset_ns", run.clocks().offsets[i].offset_ns},
-       {"clock_uncertainty_ns", run.clocks().offsets[i].uncertainty_ns},
-       {"phases", phases},
-       {"stacks", stacks_json(part)}});
-  }
-  return all;
-}
-
-nlohmann::ordered_json critical_path_json(const traced_run& run,
-                                          const trace::critical_path& path) {
-  nlohmann::ordered_json shares;
-  const auto kinds = path.by_kind();
-  shares["compute_ns"] = kinds[0];
-  shares["merging_ns"] = kinds[1];
-  shares["worker_wait_ns"] = kinds[2];
-  shares["ending_ns"] = kinds[3];
-  auto ops = nlohmann::ordered_json::array();
-  for (const auto& o : ops_of(path))
-    ops.push_back({{"op", run.name_of(o.op)},
-                   {"ns", o.ns},
-                   {"worker_wait_ns", o.waited_ns}});
-  nlohmann::ordered_json made{{"step", path.step}, {"ns", path.total()}};
-  made.update(shares);
-  made["ops"] = ops;
-  return made;
 }
 
 /// What a rank that was waited for sent: ", parcels of 4.0 KiB at 812.3 MB/s".
@@ -426,7 +391,8 @@ std::string reason_text(const traced_run& run, const trace::op_wait& wait) {
 std::string summary_text(const traced_run& run, const trace::trace_summary& s,
                          which_step which) {
   auto text = run_text(run, s) + phases_text(run) + stacks_text(run.parts())
-              + steps_text(s.steps) + failures_text(run, s.failures);
+              + steps_text(s.steps) + failures_text(run, s.failures)
+              + failed_steps_text(run, s);
   if (s.level < trace_level::ops)
     return text + actors_text(run, s)
            + "critical path, ops, waits, workers and memory: record with "
@@ -440,99 +406,6 @@ std::string summary_text(const traced_run& run, const trace::trace_summary& s,
             ? messages_text(s)
             : "\nmessages: record with --trace-level messages\n";
   return text + actors_text(run, s) + memory_text(run, s);
-}
-
-nlohmann::ordered_json summary_json(const traced_run& run,
-                                    const trace::trace_summary& s) {
-  using json = nlohmann::ordered_json;
-  const auto& first = run.parts().front().run;
-  json out{
-    {"command", first.command},
-    {"version", first.version},
-    {"strategy", first.strategy},
-    {"level", to_string(s.level)},
-    {"processes", processes_json(run)},
-    {"steps", s.steps.count},
-    {"steps_counted", s.steps.counted},
-    {"step_ns", s.steps.median_ns},
-    {"step_ns_mean", s.steps.mean_ns},
-    {"step_ns_p10", s.steps.p10_ns},
-    {"step_ns_p90", s.steps.p90_ns},
-    {"between_steps", s.steps.between},
-    {"events_lost", s.lost},
-    {"failures",
-     {{"count", s.failures.count},
-      {"op", s.failures.op == no_handle ? "" : run.name_of(s.failures.op)},
-      {"step", s.failures.step}}},
-    {"actors", actors_json(run, s)}};
-  if (s.level < trace_level::ops)
-    return out;
-  out["op_steps"] = s.op_steps;
-  out["critical_path"] = nullptr;
-  if (s.path)
-    out["critical_path"] = critical_path_json(run, *s.path);
-  auto& slow = out["slow_runs"] = json::array();
-  for (const auto& r : s.slow_runs)
-    slow.push_back({{"op", run.name_of(r.op)},
-                    {"step", r.step},
-                    {"process", r.process},
-                    {"worker", r.worker},
-                    {"ns", r.ns},
-                    {"median_ns", r.median_ns},
-                    {"cause", to_string(r.cause)},
-                    {"without_core_ns", r.without_core_ns}});
-  auto& types = out["op_times"] = json::array();
-  for (const auto& t : s.types)
-    types.push_back({{"op_type", t.type},
-                     {"count", t.count},
-                     {"self_ns", t.self_ns},
-                     {"share", t.share}});
-  auto& waits = out["waits"] = json::array();
-  for (const auto& w : s.waits)
-    waits.push_back(
-      {{"op", run.name_of(w.op)},
-       {"waited_for",
-        w.waited_for == no_handle ? "" : run.name_of(w.waited_for)},
-       {"reason", to_string(w.reason)},
-       {"count", w.count},
-       {"total_ns", w.total_ns},
-       {"longest_ns", w.longest_ns},
-       {"longest_in_step", w.longest_in},
-       {"parcels", w.parcels},
-       {"bytes", w.bytes},
-       {"travel_ns", w.travel_ns}});
-  auto& idle = out["idle"] = json::array();
-  for (const auto& w : s.workers)
-    idle.push_back(
-      {{"process", w.process}, {"worker", w.worker}, {"share", w.idle}});
-  auto& overlap = out["overlap"] = json::array();
-  for (const auto& o : s.overlap)
-    overlap.push_back({{"process", o.process},
-                       {"compute_ns", o.compute_ns},
-                       {"merge_ns", o.merge_ns},
-                       {"shared_ns", o.shared_ns},
-                       {"share", o.share()}});
-  if (s.level == trace_level::messages) {
-    out["message_steps"] = s.message_steps;
-    out["messages"] = {{"start_to_op", s.messages.start_to_op},
-                       {"start_to_var", s.messages.start_to_var},
-                       {"op_to_var", s.messages.op_to_var},
-                       {"var_to_op", s.messages.var_to_op},
-                       {"op_to_op", s.messages.op_to_op},
-                       {"var_to_var", s.messages.var_to_var}};
-  }
-  auto& memory = out["memory"] = json::array();
-  for (const auto& m : s.memory) {
-    auto holders = json::array();
-    for (const auto& h : m.holders)
-      holders.push_back(
-        {{"variable", run.name_of(h.variable)}, {"bytes", h.bytes}});
-    memory.push_back({{"device", run.graph().graph().devices[m.device]},
-                      {"peak_bytes", m.bytes},
-                      {"step", m.step},
-                      {"holders", holders}});
-  }
-  return out;
 }
 
 } // namespace troupe::apps

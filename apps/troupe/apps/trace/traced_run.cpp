@@ -6,6 +6,7 @@
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/trace/analysis/failed_steps.hpp>
 #include <troupe/trace/trace_reader.hpp>
 
 #include <CLI/App.hpp>
@@ -32,10 +33,25 @@ read_traces(const std::vector<std::string>& files) {
   return parts;
 }
 
+std::string clocks_text(const trace::clock_merge& found) {
+  if (found.contradiction_ns <= 0)
+    return "";
+  return "the processes' clocks contradict each other by up to "
+         + time_text(static_cast<double>(found.contradiction_ns))
+         + ": times of different processes cannot be compared";
+}
+
+void warn_of_clocks(const trace::clock_merge& found) {
+  if (const auto text = clocks_text(found); !text.empty())
+    std::fprintf(stderr, "troupe: %s\n", text.c_str());
+}
+
 traced_run::traced_run(const std::vector<std::string>& files)
   : files_(files), parts_(read_traces(files)),
     clocks_(trace::merge_clocks(parts_)), graph_(parts_.front().graph),
-    timeline_(parts_) {}
+    timeline_(parts_) {
+  warn_of_clocks(clocks_);
+}
 
 error traced_run::refusal(const std::string& why) const {
   return {errc::invalid_argument, files_.front() + ": " + why};
@@ -48,6 +64,9 @@ void traced_run::require_ops() const {
 }
 
 const trace::step_times& traced_run::step(std::uint32_t number) const {
+  if (trace::failed_steps(parts_).contains(number))
+    throw refusal("step " + std::to_string(number)
+                  + " failed or was cancelled: summary tells how");
   const auto steps = timeline_.steps();
   if (steps.empty())
     throw refusal("no step has ended in it");

@@ -22,11 +22,17 @@ namespace troupe::apps {
 std::vector<trace::process_trace>
 read_traces(const std::vector<std::string>& files);
 
+/// Tells on stderr by how much the clocks of a run's processes contradict each
+/// other, if they do.
+void warn_of_clocks(const trace::clock_merge& found);
+/// "clocks contradict each other by up to 5.00 ms: ..."; empty if they do not.
+std::string clocks_text(const trace::clock_merge& found);
+
 /// The traces of all processes of a run, on one clock.
 class traced_run {
 public:
-  /// Reads the files (read_traces). Throws as `read_trace` and `merge_clocks`
-  /// do, with the file's name.
+  /// Reads the files (read_traces), and warns of their clocks. Throws as
+  /// `read_trace` and `merge_clocks` do, with the file's name.
   explicit traced_run(const std::vector<std::string>& files);
   traced_run(const traced_run&) = delete;
   traced_run& operator=(const traced_run&) = delete;

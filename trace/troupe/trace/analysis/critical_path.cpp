@@ -133,11 +133,8 @@ critical_path find_critical_path(const timeline& all, const op_graph& graph,
 }
 
 const step_times* slowest_step(const timeline& all) {
-  const auto steps = all.steps();
-  if (steps.size() < 2)
-    return steps.empty() ? nullptr : &steps.front();
   const step_times* slowest = nullptr;
-  for (const auto& s : steps.subspan(1))
+  for (const auto& s : all.steady_steps())
     if (!slowest
         || std::pair{s.is_whole, s.ns()}
              > std::pair{slowest->is_whole, slowest->ns()})

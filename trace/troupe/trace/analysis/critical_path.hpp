@@ -55,9 +55,8 @@ critical_path find_critical_path(const timeline& all, const op_graph& graph,
 /// The step whose time is the median of `timeline::op_steps`, or without any of
 /// the steady steps. Null if there is no step.
 const step_times* median_step(const timeline& all);
-/// The step that took longest of the whole ones after the first of the trace;
-/// of all after the first if none is whole; the first if there is no other.
-/// Null if there is no step.
+/// The step that took longest of the steady ones that are whole; of all steady
+/// ones if none is whole. Null if there is no step.
 const step_times* slowest_step(const timeline& all);
 
 } // namespace troupe::trace

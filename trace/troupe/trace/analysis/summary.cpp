@@ -267,6 +267,7 @@ trace_summary summarize(std::span<const process_trace> parts,
   s.memory = find_memory_peaks(parts);
   s.actors = actor_uses(parts);
   s.failures = failures_of(parts);
+  s.failed_steps = find_failed_steps(parts, all, graph);
   read_events(parts, all, graph, s);
   return s;
 }

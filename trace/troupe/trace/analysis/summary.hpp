@@ -3,6 +3,7 @@
 
 #include <troupe/trace/analysis/actor_account.hpp>
 #include <troupe/trace/analysis/critical_path.hpp>
+#include <troupe/trace/analysis/failed_steps.hpp>
 #include <troupe/trace/analysis/memory_use.hpp>
 #include <troupe/trace/analysis/op_graph.hpp>
 #include <troupe/trace/analysis/slow_runs.hpp>
@@ -22,7 +23,7 @@ namespace troupe::trace {
 
 /// Step times, in nanoseconds, of the steady steps.
 struct step_statistics {
-  std::size_t count = 0;   ///< all steps that began and ended
+  std::size_t count = 0;   ///< all of `timeline::steps`
   std::size_t counted = 0; ///< steady ones
   double mean_ns = 0;
   double median_ns = 0;
@@ -105,6 +106,7 @@ struct trace_summary {
   std::vector<merge_overlap> overlap;
   message_counts messages;
   failure_use failures;
+  std::vector<failed_step> failed_steps; ///< ordered by number
   std::vector<memory_peak> memory;
   /// Those that have received messages, or have failed; the busiest first.
   std::vector<actor_use> actors;

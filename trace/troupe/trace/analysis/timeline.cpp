@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/trace/analysis/timeline.hpp>
 
+#include <troupe/trace/analysis/failed_steps.hpp>
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -12,7 +14,9 @@ namespace troupe::trace {
 namespace {
 
 constexpr std::uint32_t no_run = std::numeric_limits<std::uint32_t>::max();
-constexpr std::size_t steps_before_steady = 2;
+/// Steps of a run are numbered from 0, also in a trace that begins later.
+constexpr std::uint32_t first_steady = 2;
+constexpr std::size_t least_steady = 2;
 
 } // namespace
 
@@ -105,10 +109,11 @@ void timeline::find_steps(std::span<const process_trace> parts) {
         ++s.ended;
       }
     }
+  const auto failed = failed_steps(parts);
   std::uint64_t before = 0;
   for (const auto& [step, s] : found) {
     if (s.begun == parts.size() && s.ended == parts.size() && s.end > s.begin
-        && s.end > before)
+        && s.end > before && !failed.contains(step))
       steps_.push_back({step, s.begin, s.end, std::max(s.begin, before)});
     before = std::max(before, s.end);
   }
@@ -154,9 +159,10 @@ const step_times* timeline::find_op_step(std::uint32_t step) const {
 
 std::span<const step_times> timeline::steady_steps() const noexcept {
   const std::span<const step_times> all = steps_;
-  return all.size() < steps_before_steady + 2
-           ? all
-           : all.subspan(steps_before_steady);
+  const auto steady =
+    std::ranges::lower_bound(all, first_steady, {}, &step_times::step);
+  const auto left = static_cast<std::size_t>(all.end() - steady);
+  return left < least_steady ? all : all.last(left);
 }
 
 std::span<const std::uint32_t> timeline::runs_of(std::uint32_t step) const {

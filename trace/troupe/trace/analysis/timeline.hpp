@@ -22,7 +22,7 @@ struct op_run {
   std::uint16_t process = 0;
 };
 
-/// A step that began and ended in all processes.
+/// A step that began and ended in all processes, and failed in none.
 struct step_times {
   std::uint32_t step = 0;
   std::uint64_t begin = 0; ///< in the first process that began it
@@ -49,10 +49,10 @@ public:
   std::span<const op_run> runs() const noexcept { return runs_; }
   /// The times in which idle workers ran parts of ops; `done` is `end`.
   std::span<const op_run> helps() const noexcept { return helps_; }
-  /// The steps that began and ended.
+  /// The steps that began and ended, and did not fail.
   std::span<const step_times> steps() const noexcept { return steps_; }
-  /// The steps that count: all but the first two, in which kernels choose
-  /// their code and memory grows. All steps if there are fewer than four.
+  /// The steps that count: all but the first two of the run, in which kernels
+  /// choose their code and memory grows. All steps if less than two are left.
   std::span<const step_times> steady_steps() const noexcept;
   /// The steps that count for numbers of ops: the steady ones that are whole;
   /// all whole ones if no steady step is. Ordered by number.

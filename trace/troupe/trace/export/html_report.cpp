@@ -42,8 +42,10 @@ namespace {
 
 class html_writer {
 public:
-  html_writer(text_file& to, std::span<const process_trace> parts)
-    : to_(to), parts_(parts), first_(parts.front()), numbers_(parts) {}
+  html_writer(text_file& to, std::span<const process_trace> parts,
+              const clock_merge& clocks)
+    : to_(to), parts_(parts), first_(parts.front()), numbers_(parts),
+      clocks_(clocks) {}
 
   void write();
 
@@ -53,6 +55,7 @@ private:
   void write_ranks();
   void write_warnings();
   void write_warnings_of(const process_trace& part);
+  void write_failed_step(const failed_step& s);
   void write_phases();
   void write_stacks();
   void write_steps();
@@ -95,6 +98,7 @@ private:
   std::span<const process_trace> parts_;
   const process_trace& first_;
   report_numbers numbers_;
+  const clock_merge& clocks_;
 };
 
 std::uint64_t whole(double ns) {
@@ -186,6 +190,10 @@ void html_writer::write_ranks() {
 void html_writer::write_warnings() {
   for (const auto& part : parts_)
     write_warnings_of(part);
+  if (clocks_.contradiction_ns > 0)
+    to_ << "<p><strong>The processes' clocks contradict each other by up to "
+        << shown_time(static_cast<std::uint64_t>(clocks_.contradiction_ns))
+        << ": times of different processes cannot be compared.</strong></p>\n";
   const auto& failures = numbers_.summary.failures;
   if (failures.count == 0)
     return;
@@ -200,6 +208,21 @@ void html_writer::write_warnings() {
       << html_text("Step " + std::to_string(failures.step) + " failed" + in
                    + more + ".")
       << "</strong></p>\n";
+  for (const auto& s : numbers_.summary.failed_steps)
+    if (s.step == failures.step)
+      write_failed_step(s);
+}
+
+/// What a failed step waited for.
+void html_writer::write_failed_step(const failed_step& s) {
+  std::string text = "It took " + shown_time(s.ns);
+  if (s.longest != no_handle)
+    text += ", " + shown_time(s.longest_ns) + " of it in "
+            + std::string{first_.name_of(s.longest)};
+  for (auto process : s.missing)
+    text += (process == s.missing.front() ? ", without rank " : ", ")
+            + std::to_string(process);
+  to_ << "<p>" << html_text(text + ".") << "</p>\n";
 }
 
 void html_writer::write_warnings_of(const process_trace& part) {
@@ -423,9 +446,10 @@ void html_writer::write() {
 } // namespace
 
 void write_html_report(std::span<const process_trace> parts,
-                       const std::filesystem::path& file) {
+                       const std::filesystem::path& file,
+                       const clock_merge& clocks) {
   text_file to{file};
-  html_writer{to, parts}.write();
+  html_writer{to, parts, clocks}.write();
   to.commit();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/trace/merge.hpp>
 #include <troupe/trace/trace.hpp>
 
 #include <filesystem>
@@ -22,7 +23,9 @@ extern const std::string_view report_style_sha256;
 ///
 /// Throws error(io_failure) if the file cannot be written.
 /// @param parts at least one, on one clock (merge_clocks)
+/// @param clocks what was found about that clock
 void write_html_report(std::span<const process_trace> parts,
-                       const std::filesystem::path& file);
+                       const std::filesystem::path& file,
+                       const clock_merge& clocks = {});
 
 } // namespace troupe::trace

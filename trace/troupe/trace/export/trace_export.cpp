@@ -4,7 +4,6 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/trace/export/exporters.hpp>
-#include <troupe/trace/merge.hpp>
 
 #include <algorithm>
 #include <string>
@@ -26,22 +25,24 @@ bool is_built_in(export_format format) noexcept {
   return format != export_format::sqlite || has_sqlite();
 }
 
-void export_trace(std::vector<process_trace> traces, export_format format,
-                  const std::filesystem::path& file) {
+clock_merge export_trace(std::vector<process_trace> traces,
+                         export_format format,
+                         const std::filesystem::path& file) {
   if (traces.empty())
     throw error(errc::invalid_argument, "there is no trace to export");
-  merge_clocks(traces);
+  auto clocks = merge_clocks(traces);
   const op_graph graph{traces.front().graph};
   const parcel_list parcels{traces, graph};
   const auto all = from_origin(traces, parcels.all());
   switch (format) {
-  case export_format::chrome: return export_chrome(all, file);
-  case export_format::perfetto: return export_perfetto(all, file);
-  case export_format::sqlite: return export_sqlite(all, parcels.all(), file);
-  case export_format::dot: return export_dot(traces, file);
-  case export_format::csv: return export_csv(all, file);
-  case export_format::speedscope: return export_speedscope(all, file);
+  case export_format::chrome: export_chrome(all, file); break;
+  case export_format::perfetto: export_perfetto(all, file); break;
+  case export_format::sqlite: export_sqlite(all, parcels.all(), file); break;
+  case export_format::dot: export_dot(traces, file); break;
+  case export_format::csv: export_csv(all, file); break;
+  case export_format::speedscope: export_speedscope(all, file); break;
   }
+  return clocks;
 }
 
 } // namespace troupe::trace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/trace/merge.hpp>
 #include <troupe/trace/trace.hpp>
 
 #include <array>
@@ -34,12 +35,13 @@ bool is_built_in(export_format format) noexcept;
 
 /// Writes traces of a run's processes to one file, on one clock
 /// (merge_clocks), ordered by process. The file appears under its name when it
-/// is whole.
+/// is whole. Returns what was found about the clocks.
 ///
 /// Throws error(io_failure) if the file cannot be written, error(not_found) if
 /// the format is not built in, and error(invalid_argument) if there is no trace
 /// or they are not of one run.
-void export_trace(std::vector<process_trace> traces, export_format format,
-                  const std::filesystem::path& file);
+clock_merge export_trace(std::vector<process_trace> traces,
+                         export_format format,
+                         const std::filesystem::path& file);
 
 } // namespace troupe::trace
