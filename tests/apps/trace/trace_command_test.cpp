@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,44 @@ TEST_CASE("a step is predicted to last as much longer as its ops") {
   CHECK(change("+3ms") == doctest::Approx(3 * 3e6).epsilon(0.001));
   CHECK(change("x1") == doctest::Approx(0));
   CHECK(change("-2ms") == doctest::Approx(-3 * 2e6).epsilon(0.001));
+}
+
+TEST_CASE("costs are compared with the run's own, which are medians too") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt", costs = folder / "a.jsonl";
+  record(file);
+  std::ofstream{costs} << run_troupe({"trace", "costs", file, "--json"}).out;
+  const auto found = answer_of({"critical-path", file, "--what-if", costs});
+  CHECK(found["own_costs_ns"].get<double>()
+        == doctest::Approx(found["predicted_ns"].get<double>()));
+  const auto text =
+    run_troupe({"trace", "critical-path", file, "--what-if", costs}).out;
+  CHECK(contains(text, "costs are medians: with the run's own ones"));
+  CHECK(contains(text, "0.0 % against that\n"));
+}
+
+TEST_CASE("diff tells two programs apart, in columns") {
+  const temporary_folder folder;
+  const std::string mlp = folder / "mlp.trt", lenet = folder / "lenet.trt";
+  record(mlp);
+  REQUIRE(run_troupe({"train", "lenet", "--synthetic", "--batch", "2",
+                      "--steps", "12", "--trace", lenet})
+            .code
+          == 0);
+  const auto both = run_troupe({"trace", "diff", mlp, lenet, "--by", "op"});
+  CHECK(contains(both.err, "note: A (train mlp) and B (train lenet) are "
+                           "different programs: "));
+  CHECK(contains(both.out, " only in B\n"));
+  CHECK_FALSE(contains(both.out, "0.000"));
+  const auto lines = lines_of(both.out);
+  REQUIRE(lines.size() > 3);
+  const auto column = lines[0].find("A: median");
+  for (std::size_t i = 1; i + 1 < lines.size(); ++i) {
+    CAPTURE(lines[i]);
+    CHECK(lines[i][column - 1] == ' ');
+    CHECK(lines[i][column] != ' ');
+  }
+  CHECK_FALSE(contains(run_troupe({"trace", "diff", mlp, mlp}).err, "note"));
 }
 
 TEST_CASE("diff finds the op that became slow, and nothing in equal runs") {

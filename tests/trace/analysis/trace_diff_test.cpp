@@ -81,15 +81,20 @@ TEST_CASE("few steps are not compared, whatever they say") {
   CHECK(found.rows[0].steps_b == 7);
 }
 
-TEST_CASE(
-  "an op of one run only is not comparable, and ops can be compared one "
-  "by one") {
+TEST_CASE("an op of one run only is told as such, and ops can be compared one "
+          "by one") {
   auto b = noisy(5000, 50, 2);
   b.graph.handles[0].type = "matmul";
   const auto found = compare_traces(noisy(5000, 50, 1), b);
   CHECK(found.rows.size() == 3);
-  CHECK(found.rows[0].found == difference::unknown);
+  CHECK(found.rows[0].found == difference::only_b); // it takes more time
+  CHECK(found.rows[0].name == "matmul");
   CHECK(found.rows[0].ratio() == 0);
+  const auto back = compare_traces(b, noisy(5000, 50, 1));
+  CHECK(back.rows[0].found == difference::only_a);
+  CHECK(found.kinds_only_a == 1);
+  CHECK(found.kinds_only_b == 1);
+  CHECK(compare_traces(b, b).kinds_only_a == 0);
   const auto by_op = compare_traces(noisy(5000, 50, 1), b, diff_by::op);
   REQUIRE(by_op.rows.size() == 2);
   CHECK(by_op.rows[0].found == difference::none);

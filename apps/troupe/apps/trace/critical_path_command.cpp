@@ -37,6 +37,8 @@ struct path_options {
 struct what_if_times {
   std::size_t steps = 0;
   double measured = 0, unchanged = 0, changed = 0;
+  /// With the run's own costs; 0: no file of costs is asked about.
+  double own_costs = 0;
 };
 
 /// Other costs than the measured ones.
@@ -115,9 +117,17 @@ what_if_times predict(const traced_run& run, const path_options& options,
                                   : trace::steps_to_replay(all);
   const auto same = replay_with(run, range, {});
   const auto other = replay_with(run, range, costs);
-  return {same.steps.size(), time_of_interest(same.measured_ns, options),
-          time_of_interest(same.predicted_ns, options),
-          time_of_interest(other.predicted_ns, options)};
+  what_if_times times{same.steps.size(),
+                      time_of_interest(same.measured_ns, options),
+                      time_of_interest(same.predicted_ns, options),
+                      time_of_interest(other.predicted_ns, options)};
+  if (costs.table) {
+    other_costs own;
+    own.table = trace::cost_table::measure(run.parts(), all, run.graph());
+    times.own_costs =
+      time_of_interest(replay_with(run, range, own).predicted_ns, options);
+  }
+  return times;
 }
 
 json path_json(const traced_run& run, const trace::critical_path& path) {
@@ -174,6 +184,13 @@ void print_prediction(const what_if_times& times, const std::string& what) {
   if (times.steps > 1)
     std::printf(", mean of %zu steps", times.steps);
   std::printf("\n");
+  if (times.own_costs > 0)
+    std::printf("costs are medians: with the run's own ones the step takes %s "
+                "(%+.1f %%), and %s is %+.1f %% against that\n",
+                time_text(times.own_costs).c_str(),
+                100 * (times.own_costs / times.measured - 1),
+                one_line(what).c_str(),
+                100 * (times.changed / times.own_costs - 1));
 }
 
 int run_critical_path(const path_options& options) {
@@ -190,6 +207,8 @@ int run_critical_path(const path_options& options) {
     out["replayed_ns"] = times.unchanged;
     if (!costs.empty())
       out["predicted_ns"] = times.changed;
+    if (times.own_costs > 0)
+      out["own_costs_ns"] = times.own_costs;
     std::printf("%s\n", json_text(out).c_str());
     return 0;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/printed.hpp>
 #include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/trace/trace_commands.hpp>
 #include <troupe/apps/trace/traced_run.hpp>
@@ -43,25 +44,37 @@ std::string side_text(const trace::spread& s, std::size_t steps) {
          + time_text(s.three_quarters) + ")";
 }
 
-void print_diff_row(const trace::diff_row& row) {
-  std::printf("%-32s %-38s %-38s %7.3f  %s\n", one_line(row.name).c_str(),
+void print_diff_row(const trace::diff_row& row, int width) {
+  std::printf("%-*s %-38s %-38s %7s  %s\n", width, one_line(row.name).c_str(),
               side_text(row.a_ns, row.steps_a).c_str(),
-              side_text(row.b_ns, row.steps_b).c_str(), row.ratio(),
+              side_text(row.b_ns, row.steps_b).c_str(),
+              row.ratio() > 0 ? printed("%.3f", row.ratio()).c_str() : "-",
               std::string{to_string(row.found)}.c_str());
 }
 
-void print_diff_text(const trace::trace_difference& found) {
-  std::printf("%-32s %-38s %-38s %7s\n", "per step", "A: median (quartiles)",
-              "B: median (quartiles)", "B / A");
-  print_diff_row(found.step);
+/// Of the column of names: the longest one fits.
+int width_of_names(const trace::trace_difference& found) {
+  std::size_t width = 32;
   for (const auto& row : found.rows)
-    print_diff_row(row);
+    width = std::max(width, one_line(row.name).size());
+  return static_cast<int>(width);
+}
+
+void print_diff_text(const trace::trace_difference& found) {
+  const auto width = width_of_names(found);
+  std::printf("%-*s %-38s %-38s %7s\n", width, "per step",
+              "A: median (quartiles)", "B: median (quartiles)", "B / A");
+  print_diff_row(found.step, width);
+  for (const auto& row : found.rows)
+    print_diff_row(row, width);
   const auto count = [&](trace::difference d) {
     return std::ranges::count(found.rows, d, &trace::diff_row::found);
   };
   const auto differ =
     count(trace::difference::faster) + count(trace::difference::slower);
   const auto unknown = count(trace::difference::unknown);
+  const auto only_a = count(trace::difference::only_a);
+  const auto only_b = count(trace::difference::only_b);
   if (differ == 0)
     std::printf("no difference beyond the spread of the steps");
   else
@@ -70,6 +83,8 @@ void print_diff_text(const trace::trace_difference& found) {
   if (unknown > 0)
     std::printf(", %zd not comparable: fewer than %zu steps in A or B", unknown,
                 trace::least_steps);
+  if (only_a + only_b > 0)
+    std::printf(", %zd only in A, %zd only in B", only_a, only_b);
   std::printf("\n");
 }
 
@@ -88,6 +103,20 @@ void tell_of_ranks(const trace::run_info& a, const trace::run_info& b) {
                  a.process, a.processes, b.process, b.processes);
 }
 
+/// The times of two programs differ for more reasons than one.
+void tell_of_programs(const traced_run& a, const traced_run& b,
+                      const trace::trace_difference& found) {
+  if (found.kinds_only_a + found.kinds_only_b == 0)
+    return;
+  const auto& in_a = a.parts().front().run.command;
+  const auto& in_b = b.parts().front().run.command;
+  std::fprintf(stderr,
+               "note: A (%s) and B (%s) are different programs: %zu kinds of "
+               "ops are only in A, %zu only in B\n",
+               one_line(in_a).c_str(), one_line(in_b).c_str(),
+               found.kinds_only_a, found.kinds_only_b);
+}
+
 int run_diff(const diff_options& options) {
   const traced_run a{{options.a}};
   const traced_run b{{options.b}};
@@ -98,6 +127,7 @@ int run_diff(const diff_options& options) {
     options.by == "op" ? trace::diff_by::op : trace::diff_by::type;
   const auto found =
     trace::compare(a.timeline(), a.graph(), b.timeline(), b.graph(), by);
+  tell_of_programs(a, b, found);
   if (!options.json) {
     print_diff_text(found);
     return 0;

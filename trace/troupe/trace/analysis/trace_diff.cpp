@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/trace/analysis/trace_diff.hpp>
 
+#include <troupe/trace/analysis/cost_table.hpp>
 #include <troupe/trace/analysis/readiness.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +19,8 @@ std::string_view to_string(difference d) noexcept {
   case difference::faster: return "faster";
   case difference::slower: return "slower";
   case difference::unknown: return "not comparable";
+  case difference::only_a: return "only in A";
+  case difference::only_b: return "only in B";
   }
   return "?";
 }
@@ -70,6 +74,8 @@ diff_row row_of(std::string_view name, const std::vector<double>& a,
                 const std::vector<double>& b) {
   diff_row row{std::string{name}, a.size(), b.size(), spread_of(a),
                spread_of(b)};
+  if (a.empty() != b.empty())
+    row.found = b.empty() ? difference::only_a : difference::only_b;
   if (a.size() < least_steps || b.size() < least_steps)
     return row;
   row.p = rank_test(a, b);
@@ -81,6 +87,24 @@ diff_row row_of(std::string_view name, const std::vector<double>& a,
   else if (row.b_ns.quarter > row.a_ns.three_quarters)
     row.found = difference::slower;
   return row;
+}
+
+/// What the ops of a graph do, on whatever devices.
+std::set<cost_key> kinds_of(const op_graph& graph) {
+  std::set<cost_key> kinds;
+  for (handle_id op = 0; op < graph.graph().handles.size(); ++op)
+    if (graph.is_op(op) && !graph.merges(op)) {
+      auto key = cost_key_of(graph.graph(), op);
+      key.device.clear();
+      kinds.insert(std::move(key));
+    }
+  return kinds;
+}
+
+std::size_t count_without(const std::set<cost_key>& kinds,
+                          const std::set<cost_key>& others) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+    kinds, [&](const cost_key& k) { return !others.contains(k); }));
 }
 
 } // namespace
@@ -101,6 +125,9 @@ trace_difference compare(const timeline& a, const op_graph& graph_a,
   for (const auto& [name, times] : of_b)
     if (!of_a.contains(name))
       made.rows.push_back(row_of(name, nothing, times));
+  const auto kinds_a = kinds_of(graph_a), kinds_b = kinds_of(graph_b);
+  made.kinds_only_a = count_without(kinds_a, kinds_b);
+  made.kinds_only_b = count_without(kinds_b, kinds_a);
   std::ranges::stable_sort(
     made.rows, std::ranges::greater{},
     [](const diff_row& r) { return std::abs(r.b_ns.median - r.a_ns.median); });

@@ -16,7 +16,9 @@ enum class difference : std::uint8_t {
   none,   ///< what differs is within the spread of the steps
   faster, ///< b takes less time than a
   slower,
-  unknown, ///< only in one of the two, or in fewer than `least_steps` steps
+  unknown, ///< in fewer than `least_steps` steps of one
+  only_a,  ///< b has none
+  only_b,  ///< a has none
 };
 std::string_view to_string(difference d) noexcept;
 
@@ -45,6 +47,10 @@ struct trace_difference {
   /// Step times: means of as many steps in a row as were in flight together.
   diff_row step;
   std::vector<diff_row> rows; ///< the largest difference of medians first
+  /// Kinds of ops that only one of the graphs has: by type, attributes and
+  /// shapes. Ops that merge values are left out, because they depend on the
+  /// devices. Both are 0 for runs of one program.
+  std::size_t kinds_only_a = 0, kinds_only_b = 0;
 };
 
 /// Compares the steady steps of two runs.
