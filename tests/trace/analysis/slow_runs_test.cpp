@@ -45,7 +45,10 @@ TEST_CASE("a slow run is named, and its worker if that had no core") {
   const std::vector parts{made};
   const timeline all{parts};
   const op_graph graph{made.graph};
-  const auto found = find_slow_runs(parts, all, graph);
+  const auto list = find_slow_runs(parts, all, graph);
+  const auto& found = list.worst;
+  CHECK(list.count == 4);
+  CHECK(list.excess_ns == 4 * 8 * ms);
   REQUIRE(found.size() == 4); // the collective is told of as a wait
   const auto in = [&](std::uint32_t step) -> const slow_run& {
     return *std::ranges::find(found, step, &slow_run::step);
@@ -56,12 +59,13 @@ TEST_CASE("a slow run is named, and its worker if that had no core") {
   CHECK(in(4).cause == slow_cause::preempted);
   CHECK(in(4).worker == 0);
   CHECK(in(4).without_core_ns == 8 * ms);
+  CHECK(in(4).around_ns == 30 * ms); // from the reading before to that after
   CHECK(in(6).cause == slow_cause::preempted);
   CHECK(in(6).worker == 1);
   CHECK(in(8).cause == slow_cause::throttled);
   CHECK(in(10).cause == slow_cause::unknown);
   // One step alone.
-  const auto one = find_slow_runs(parts, all, graph, &all.steps()[6]);
+  const auto one = find_slow_runs(parts, all, graph, &all.steps()[6]).worst;
   REQUIRE(one.size() == 1);
   CHECK(one[0].step == 6);
 }

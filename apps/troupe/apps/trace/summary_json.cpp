@@ -119,7 +119,7 @@ nlohmann::ordered_json summary_json(const traced_run& run,
   if (s.path)
     out["critical_path"] = critical_path_json(run, *s.path);
   auto& slow = out["slow_runs"] = json::array();
-  for (const auto& r : s.slow_runs)
+  for (const auto& r : s.slow_runs.worst)
     slow.push_back({{"op", run.name_of(r.op)},
                     {"step", r.step},
                     {"process", r.process},
@@ -127,7 +127,16 @@ nlohmann::ordered_json summary_json(const traced_run& run,
                     {"ns", r.ns},
                     {"median_ns", r.median_ns},
                     {"cause", to_string(r.cause)},
-                    {"without_core_ns", r.without_core_ns}});
+                    {"without_core_ns", r.without_core_ns},
+                    {"around_ns", r.around_ns}});
+  out["slow_run_count"] = s.slow_runs.count;
+  out["slow_run_excess_ns"] = s.slow_runs.excess_ns;
+  auto& ranks = out["slow_ranks"] = json::array();
+  for (const auto& r : s.slow_ranks)
+    ranks.push_back({{"process", run.parts()[r.process].run.process},
+                     {"op_type", r.type},
+                     {"ns", r.ns},
+                     {"others_ns", r.others_ns}});
   auto& types = out["op_times"] = json::array();
   for (const auto& t : s.types)
     types.push_back({{"op_type", t.type},

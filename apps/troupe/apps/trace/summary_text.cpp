@@ -69,6 +69,12 @@ std::string run_text(const traced_run& run, const trace::trace_summary& s) {
       text += ", clock as its host says";
     text += "\n";
   }
+  if (const auto missing = first.run.processes - run.parts().size();
+      run.parts().size() < first.run.processes)
+    text += count_text(missing, "file") + " of "
+            + count_text(first.run.processes, "rank")
+            + (missing == 1 ? " is" : " are")
+            + " missing: what other ranks did is unknown\n";
   if (const auto clocks = clocks_text(run.clocks()); !clocks.empty())
     text += clocks + "\n";
   return text;
@@ -201,9 +207,11 @@ std::string path_text(const traced_run& run, const trace::critical_path& path,
   return text;
 }
 
-/// ": preempted, the thread of worker 1 waited 33.9 ms for a core around it"
+/// ": preempted, the thread of worker 1 waited 33.9 ms for a core in the
+/// 210.0 ms around it"
 std::string cause_text(const traced_run& run, const trace::slow_run& r) {
   const auto time = time_text(ns_of(r.without_core_ns));
+  const auto around = time_text(ns_of(r.around_ns));
   switch (r.cause) {
   case trace::slow_cause::unknown: return "";
   case trace::slow_cause::preempted:
@@ -212,30 +220,43 @@ std::string cause_text(const traced_run& run, const trace::slow_run& r) {
                 ? " of rank "
                     + std::to_string(run.parts()[r.process].run.process)
                 : "")
-           + " waited " + time + " for a core around it";
+           + " waited " + time + " for a core in the " + around + " around it";
   case trace::slow_cause::throttled:
     return ": throttled, other machines of the host took " + time
-           + " of the cores' time around it";
+           + " of the cores' time in the " + around + " around it";
   }
   return "";
 }
 
 std::string slow_runs_text(const traced_run& run,
                            const trace::trace_summary& s) {
-  if (s.slow_runs.empty())
+  const auto& slow = s.slow_runs;
+  if (slow.count == 0)
     return "";
-  const auto count = s.slow_runs.size();
-  const auto is_cut = count == trace::most_slow_runs;
-  std::string text = "\nslow runs, at least twice their op's median and 1 ms "
-                     "more: "
-                     + std::to_string(count) + (is_cut ? " or more" : "")
-                     + "\n";
-  for (const auto& r : first_of(s.slow_runs))
+  std::string text =
+    "\n" + count_text(slow.count, "slow run")
+    + ", at least twice the op's median and 1 ms more, which lost "
+    + time_text(slow.excess_ns) + "; those that lost most:\n";
+  for (const auto& r : first_of(slow.worst))
     text +=
-      columns_text(time_text(ns_of(r.ns)),
+      columns_text(time_text(r.excess_ns()),
                    printed("%.1fx", ns_of(r.ns) / std::max(1.0, r.median_ns)),
                    one_line(run.name_of(r.op)) + " in step "
                      + std::to_string(r.step) + cause_text(run, r));
+  return text;
+}
+
+std::string slow_ranks_text(const traced_run& run,
+                            const trace::trace_summary& s) {
+  if (s.slow_ranks.empty())
+    return "";
+  std::string text = "\nranks that are slower than the others, per step\n";
+  for (const auto& r : first_of(s.slow_ranks))
+    text += columns_text(
+      time_text(r.ns - r.others_ns), printed("%.2fx", r.ns / r.others_ns),
+      "rank " + std::to_string(run.parts()[r.process].run.process) + ": "
+        + one_line(r.type) + " takes " + time_text(r.ns) + ", on the others "
+        + time_text(r.others_ns));
   return text;
 }
 
@@ -254,7 +275,10 @@ std::string waits_text(const traced_run& run, const trace::trace_summary& s) {
   if (s.waits.empty())
     return "";
   std::string text =
-    "\nlongest waits, in " + count_text(s.op_steps, "step") + "\n";
+    "\nlongest waits, in " + count_text(s.op_steps, "step")
+    + (run.graph().graph().devices.size() > 1
+         ? ", of each device: those of several devices overlap\n"
+         : "\n");
   for (const auto& w : first_of(s.waits))
     text +=
       columns_text(time_text(ns_of(w.total_ns)), std::to_string(w.count) + "x",
@@ -400,8 +424,8 @@ std::string summary_text(const traced_run& run, const trace::trace_summary& s,
   text += op_steps_text(s);
   if (s.path)
     text += path_text(run, *s.path, which);
-  text += slow_runs_text(run, s) + types_text(run, s) + waits_text(run, s)
-          + workers_text(run, s);
+  text += slow_runs_text(run, s) + slow_ranks_text(run, s) + types_text(run, s)
+          + waits_text(run, s) + workers_text(run, s);
   text += s.level == trace_level::messages
             ? messages_text(s)
             : "\nmessages: record with --trace-level messages\n";

@@ -4,6 +4,7 @@
 #include <troupe/trace/analysis/statistics.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -22,6 +23,11 @@ namespace {
 
 constexpr double least_factor = 2, least_excess_ns = 1e6;
 
+/// Time without a core between two readings.
+struct reading_span {
+  std::uint64_t ns = 0, length = 0;
+};
+
 /// What the system said about the cores, by worker; of the machine at
 /// `no_handle`. Ordered by time.
 class core_readings {
@@ -32,19 +38,22 @@ public:
         found_[e.from].push_back({e.time, e.amount});
   }
   /// Time without a core between the readings around an interval.
-  std::uint64_t around(handle_id whom, const interval& during) const {
+  reading_span around(handle_id whom, const interval& during) const {
     const auto found = found_.find(whom);
     if (found == found_.end())
-      return 0;
+      return {};
     const auto& all = found->second;
-    std::uint64_t sum = 0;
-    for (auto r =
-           std::ranges::upper_bound(all, during.begin, {}, &reading::time);
-         r != all.end(); ++r) {
-      sum += r->ns;
+    auto r = std::ranges::upper_bound(all, during.begin, {}, &reading::time);
+    // The first reading is since a time that the trace does not have.
+    const auto begin = r == all.begin() ? during.begin : std::prev(r)->time;
+    reading_span sum;
+    for (; r != all.end(); ++r) {
+      sum.ns += r->ns;
+      sum.length = r->time - begin;
       if (r->time >= during.end)
         break;
     }
+    sum.length = std::max(sum.length, sum.ns);
     return sum;
   }
 
@@ -65,12 +74,16 @@ public:
                   const step_times* only)
     : all_(all), graph_(graph), only_(only) {}
 
-  std::vector<slow_run> find(std::span<const process_trace> parts) {
+  slow_run_list find(std::span<const process_trace> parts) {
     for (handle_id op = 0; op < graph_.graph().handles.size(); ++op)
       if (graph_.is_op(op) && !graph_.merges(op))
         look_at(op);
     std::ranges::stable_sort(found_, std::ranges::greater{},
                              [](const slow_run& r) { return r.excess_ns(); });
+    slow_run_list made;
+    made.count = found_.size();
+    for (const auto& r : found_)
+      made.excess_ns += r.excess_ns();
     if (found_.size() > most_slow_runs)
       found_.resize(most_slow_runs);
     find_helpers();
@@ -79,7 +92,8 @@ public:
       readings.emplace_back(part);
     for (auto& r : found_)
       explain(r, readings[r.process]);
-    return std::move(found_);
+    made.worst = std::move(found_);
+    return made;
   }
 
 private:
@@ -119,21 +133,24 @@ private:
     auto worker = r.worker;
     auto waited = readings.around(worker, during);
     for (auto helper : helpers_.at({r.op, r.step}))
-      if (const auto ns = readings.around(helper, during); ns > waited) {
-        waited = ns;
+      if (const auto its = readings.around(helper, during);
+          its.ns > waited.ns) {
+        waited = its;
         worker = helper;
       }
-    const auto explains = [&r](std::uint64_t ns) {
-      return 2 * static_cast<double>(ns) >= r.excess_ns();
+    const auto explains = [&r](const reading_span& s) {
+      return 2 * static_cast<double>(s.ns) >= r.excess_ns();
     };
     if (const auto stolen = readings.around(no_handle, during);
         explains(waited)) {
       r.cause = slow_cause::preempted;
       r.worker = worker;
-      r.without_core_ns = waited;
+      r.without_core_ns = waited.ns;
+      r.around_ns = waited.length;
     } else if (explains(stolen)) {
       r.cause = slow_cause::throttled;
-      r.without_core_ns = stolen;
+      r.without_core_ns = stolen.ns;
+      r.around_ns = stolen.length;
     }
   }
 
@@ -147,9 +164,9 @@ private:
 
 } // namespace
 
-std::vector<slow_run> find_slow_runs(std::span<const process_trace> parts,
-                                     const timeline& all, const op_graph& graph,
-                                     const step_times* only) {
+slow_run_list find_slow_runs(std::span<const process_trace> parts,
+                             const timeline& all, const op_graph& graph,
+                             const step_times* only) {
   return slow_run_search{all, graph, only}.find(parts);
 }
 

@@ -5,6 +5,7 @@
 #include <troupe/trace/analysis/timeline.hpp>
 #include <troupe/trace/trace.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -32,20 +33,28 @@ struct slow_run {
   /// Of `preempted` and `throttled`: for how long there was no core, between
   /// the readings around the run (event_kind::core_wait).
   std::uint64_t without_core_ns = 0;
+  /// Likewise: the time between those readings. It can span several steps.
+  std::uint64_t around_ns = 0;
 
   double excess_ns() const noexcept {
     return static_cast<double>(ns) - median_ns;
   }
 };
 
-/// The slow runs of `timeline::op_steps`, the most excess first, at most
-/// `most_slow_runs`. Ops that wait for others, such as collectives, are left
-/// out: `find_waits` tells of them. A cause is named if it explains half of the
-/// excess.
+struct slow_run_list {
+  /// The most excess first, at most `most_slow_runs`.
+  std::vector<slow_run> worst;
+  std::size_t count = 0; ///< of all
+  double excess_ns = 0;  ///< of all
+};
+
+/// The slow runs of `timeline::op_steps`. Ops that wait for others, such as
+/// collectives, are left out: `find_waits` tells of them. A cause is named if
+/// it explains half of the excess.
 /// @param only if not null, runs of this step alone, which may be any
-std::vector<slow_run> find_slow_runs(std::span<const process_trace> parts,
-                                     const timeline& all, const op_graph& graph,
-                                     const step_times* only = nullptr);
+slow_run_list find_slow_runs(std::span<const process_trace> parts,
+                             const timeline& all, const op_graph& graph,
+                             const step_times* only = nullptr);
 inline constexpr std::size_t most_slow_runs = 100;
 
 } // namespace troupe::trace

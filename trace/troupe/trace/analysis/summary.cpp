@@ -259,6 +259,7 @@ trace_summary summarize(std::span<const process_trace> parts,
   if (const auto* step = of ? of : median_step(all))
     s.path = find_critical_path(all, graph, *step);
   s.slow_runs = find_slow_runs(parts, all, graph, of);
+  s.slow_ranks = find_slow_ranks(all, graph);
   s.waits = find_waits(all, graph, parcel_list{parts, graph});
   time_sums sums{all, graph};
   s.types = sums.types();

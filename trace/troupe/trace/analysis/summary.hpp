@@ -6,6 +6,7 @@
 #include <troupe/trace/analysis/failed_steps.hpp>
 #include <troupe/trace/analysis/memory_use.hpp>
 #include <troupe/trace/analysis/op_graph.hpp>
+#include <troupe/trace/analysis/slow_ranks.hpp>
 #include <troupe/trace/analysis/slow_runs.hpp>
 #include <troupe/trace/analysis/timeline.hpp>
 #include <troupe/trace/analysis/waits.hpp>
@@ -99,8 +100,9 @@ struct trace_summary {
   /// was recorded.
   std::optional<critical_path> path;
   /// Of the step that was asked for, or of all that count for ops.
-  std::vector<slow_run> slow_runs;
-  std::vector<type_time> types;     ///< the most time first
+  slow_run_list slow_runs;
+  std::vector<type_time> types; ///< the most time first
+  std::vector<slow_rank> slow_ranks;
   std::vector<op_wait> waits;       ///< the most time first
   std::vector<worker_idle> workers; ///< by process and number
   std::vector<merge_overlap> overlap;

@@ -315,7 +315,7 @@ void html_writer::write_timeline() {
 }
 
 void html_writer::write_slow_runs() {
-  const auto& slow = numbers_.summary.slow_runs;
+  const auto& slow = numbers_.summary.slow_runs.worst;
   if (slow.empty())
     return;
   constexpr std::size_t shown = 12;
@@ -334,11 +334,13 @@ void html_writer::write_slow_runs() {
     cell(std::string{first_.name_of(r.op)});
     number(std::to_string(r.step));
     cell(is_known ? std::string{to_string(r.cause)} : "");
-    number(is_known ? shown_time(r.without_core_ns) : "");
+    number(is_known
+             ? shown_time(r.without_core_ns) + " of " + shown_time(r.around_ns)
+             : "");
     to_ << "</tr>\n";
   }
   end_table();
-  write_rest(slow.size(), shown, "slow runs");
+  write_rest(numbers_.summary.slow_runs.count, shown, "slow runs");
 }
 
 void html_writer::write_types() {
