@@ -551,6 +551,18 @@ TEST_CASE("output that cannot be written is a failure") {
   }
 }
 
+TEST_CASE("output whose reader has left ends without a word") {
+  const temporary_folder folder;
+  const std::string script = folder / "run.sh", errors = folder / "errors",
+                    pipe = folder / "pipe";
+  write_bytes(script, "mkfifo " + pipe + "\nexec 3<>" + pipe + " 4>" + pipe
+                        + "\nexec 3<&-\nexec " TROUPE_COMMAND
+                          " graph mlp >&4 4>&-\n");
+  const int status = std::system(("sh " + script + " 2> " + errors).c_str());
+  CHECK(WEXITSTATUS(status) == 1);
+  CHECK(read_bytes(errors).empty());
+}
+
 TEST_CASE("a file is whole though standard error is closed") {
   const temporary_folder folder;
   const std::string script = folder / "run.sh", metrics = folder / "m";

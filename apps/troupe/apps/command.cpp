@@ -19,6 +19,9 @@
 #include <string>
 #include <string_view>
 
+#include <poll.h>
+#include <unistd.h>
+
 namespace troupe::apps {
 
 namespace {
@@ -110,11 +113,20 @@ std::string version_text() {
   return text;
 }
 
+/// True if standard output is a pipe that nobody reads any more, as behind
+/// `| head`.
+bool has_no_reader() {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 /// Flushes standard output. Returns `code`, or 1 if the output could not be
-/// written.
+/// written; says so unless its reader has left.
 int end_of_output(int code) {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    return complain("cannot write to standard output", run_failed);
+    return has_no_reader()
+             ? run_failed
+             : complain("cannot write to standard output", run_failed);
   return code;
 }
 

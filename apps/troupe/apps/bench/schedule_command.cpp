@@ -272,7 +272,7 @@ void print_text(const schedule_options& o, const schedule_figures& f) {
                 f.ns_per_event());
   if (f.bounds)
     std::printf(
-      "delays %.4f ms, critical path %.4f, at best %.4f; %.2f kernels "
+      "delays %.4f ms, critical path %.4f ms, at best %.4f ms; %.2f kernels "
       "at once, at best %.2f\n",
       f.bounds->work_ns / ns_per_ms, f.bounds->critical_path_ns / ns_per_ms,
       f.ideal_ns() / ns_per_ms, f.overlap(), f.bounds->work_ns / f.ideal_ns());
@@ -334,7 +334,8 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
     .add_option_function<std::string>(
       "--delay-kind",
       [o](const std::string& name) { o->delay = delay_kinds.at(name); },
-      "how time passes: spin keeps a core busy, sleep does not")
+      "how time passes: spin (default) keeps a core busy, sleep does "
+      "not")
     ->check(not_empty())
     ->check(CLI::IsMember(delay_kinds))
     ->needs(delay);
