@@ -218,6 +218,37 @@ TEST_CASE("in a job, all ranks have arrived at a collective that is over") {
   CHECK(all[0]["last_ns"] == 200);
 }
 
+TEST_CASE("in a job, a collective behind one that waits has all ranks, too") {
+  auto t = two_ranks()[0];
+  t.graph.handles.push_back(
+    {"all_reduce#4@cpu:0", "all_reduce", true, true, 0, "collective", ""});
+  const handle_id behind = 4;
+  live_picture picture{t.graph, 0, 1};
+  t.events.clear();
+  event_list{t}.on(0, 7).add(5000, event_kind::arrival, behind, send_op, 0);
+  picture.add(t.events);
+  const auto unknown = collectives_answer(picture, 6000);
+  REQUIRE(unknown.size() == 1);
+  CHECK(unknown[0]["devices"].dump() == R"(["cpu:0","cpu:1"])");
+  CHECK(unknown[0]["arrived_ranks"].dump() == "[0]");
+  CHECK(unknown[0]["missing_ranks"].dump() == "[1]");
+  CHECK(unknown[0]["waiting_ns"] == 1000);
+
+  t.graph.devices.push_back("cpu:2");
+  t.graph.process_of_device.push_back(2);
+  live_picture of_three{t.graph, 0, 1};
+  of_three.add(t.events);
+  actors::collective_wait first{sum_of_0, 7, {}};
+  first.call.arrived = {0, 2};
+  first.call.missing = {1};
+  const auto known = collectives_answer(of_three, 6000, {{first}, 0});
+  REQUIRE(known.size() == 2);
+  CHECK(known[1]["handle"] == behind);
+  CHECK(known[1]["devices"].size() == 3);
+  CHECK(known[1]["arrived_ranks"].dump() == "[0]");
+  CHECK(known[1]["missing_ranks"].dump() == "[1]");
+}
+
 TEST_CASE("memory names who holds most") {
   const shown s;
   const auto all = memory_answer(s.picture, 5);

@@ -69,18 +69,44 @@ std::vector<std::uint32_t> all_devices(const trace::graph_info& graph) {
   return all;
 }
 
+/// Devices of other ranks that have not come to a call that is not over. A rank
+/// makes its calls in one order: who is missing from a call that is under way
+/// is missing from those behind it, too. Without one, nothing is known of them.
+std::vector<std::uint32_t> missing_ranks(const trace::graph_info& graph,
+                                         const collective_call& call,
+                                         const known_collectives& known) {
+  std::vector<std::uint32_t> missing;
+  for (auto d : all_devices(graph))
+    if (std::ranges::find(call.arrived, d) == call.arrived.end()
+        && (known.under_way.empty()
+            || std::ranges::any_of(known.under_way, [&](const auto& wait) {
+                 return std::ranges::count(wait.call.missing, d) > 0;
+               })))
+      missing.push_back(d);
+  return missing;
+}
+
 /// Events are those of one process. In a job, they do not tell when others
 /// arrive, but when all have.
 shown_collective by_events(const trace::graph_info& graph,
-                           const collective_call& call, std::uint64_t now_ns) {
-  if (call.is_over && !graph.process_of_device.empty())
+                           const collective_call& call, std::uint64_t now_ns,
+                           const known_collectives& known) {
+  const auto is_job = !graph.process_of_device.empty();
+  if (call.is_over && is_job)
     return {call.step, all_devices(graph), all_devices(graph), {}, 0};
-  shown_collective shown{call.step, call.expected, call.arrived, {}, 0};
+  shown_collective shown{call.step,
+                         is_job ? all_devices(graph) : call.expected,
+                         call.arrived,
+                         {},
+                         0};
   if (call.is_over)
     return shown;
-  for (auto d : call.expected)
-    if (std::ranges::find(call.arrived, d) == call.arrived.end())
-      shown.missing.push_back(d);
+  if (is_job)
+    shown.missing = missing_ranks(graph, call, known);
+  else
+    for (auto d : call.expected)
+      if (std::ranges::find(call.arrived, d) == call.arrived.end())
+        shown.missing.push_back(d);
   if (!shown.missing.empty() && now_ns > call.first_ns)
     shown.waiting_ns = now_ns - call.first_ns;
   return shown;
@@ -226,7 +252,7 @@ json collectives_answer(const live_picture& picture, std::uint64_t now_ns,
   std::map<handle_id, shown_collective> shown;
   for (const auto& [id, call] : picture.collectives().calls())
     if (!call.arrived.empty())
-      shown[id] = by_events(picture.graph(), call, now_ns);
+      shown[id] = by_events(picture.graph(), call, now_ns, known);
   for (const auto& wait : known.under_way)
     if (wait.handle < picture.graph().handles.size())
       shown[wait.handle] = by_ranks(wait, known.clock_ns);
