@@ -278,6 +278,24 @@ TEST_CASE("a warning is shown with the time at which it came") {
   CHECK(contains(board.get("/metrics").body, "troupe_warnings_total{"));
 }
 
+TEST_CASE("a run that has failed says why, and the next one does not") {
+  asked_board board;
+  board->fail("nobody runs yet");
+  const auto net = make_mlp();
+  {
+    executor exe{net.main, {.parameters = net.parameters()}};
+    const auto shown = board->show(exe, "mlp");
+    CHECK(board.get_json("/api/v1/state")["failure"] == "");
+    board->fail("process 1 is lost: no sign of life for 5.0 s");
+  }
+  const auto state = board.get_json("/api/v1/state");
+  CHECK(state["state"] == "failed");
+  CHECK(state["failure"] == "process 1 is lost: no sign of life for 5.0 s");
+  CHECK(board.get_json("/api/v1/actors")["errors"][0] == state["failure"]);
+  board->show(recorded());
+  CHECK(board.get_json("/api/v1/state")["failure"] == "");
+}
+
 TEST_CASE("each run that is shown has another number") {
   asked_board b;
   b->show(recorded());

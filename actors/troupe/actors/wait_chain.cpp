@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/wait_chain.hpp>
 
+#include <vector>
+
 namespace troupe::actors {
+
+namespace {
+
+std::string text_of_ranks(const std::vector<std::size_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  return text;
+}
+
+} // namespace
 
 std::string to_string(const wait_chain::link& l) {
   const auto subject = l.name + ", step " + std::to_string(l.step) + ": ";
@@ -34,6 +47,20 @@ std::string workers_text(const wait_chain& chain) {
   return text.empty() ? "no worker runs an op" : text;
 }
 
+std::string ranks_text(const wait_chain& chain) {
+  if (!chain.call)
+    return {};
+  const auto& missing = chain.call->missing;
+  const auto& arrived = chain.call->arrived;
+  if (missing.empty())
+    return chain.call->text + " is under way";
+  auto text = chain.call->text + " waits for " + text_of_ranks(missing);
+  if (!arrived.empty())
+    text += "; " + text_of_ranks(arrived)
+            + (arrived.size() == 1 ? " has" : " have") + " arrived";
+  return text;
+}
+
 std::string to_string(const wait_chain& chain) {
   std::string text;
   for (auto& l : chain.links)
@@ -42,13 +69,8 @@ std::string to_string(const wait_chain& chain) {
     text += "no worker has come to the stream: " + workers + "\n";
   if (!chain.missing.empty())
     text += "no message has come from " + chain.missing + "\n";
-  if (chain.call) {
-    text += chain.call->text;
-    text += chain.call->missing.empty() ? " is under way" : " waits for rank";
-    for (auto rank : chain.call->missing)
-      text += " " + std::to_string(rank);
-    text += "\n";
-  }
+  if (chain.call)
+    text += ranks_text(chain) + "\n";
   return text;
 }
 

@@ -158,7 +158,7 @@ public:
       return;
     take_events();
     state_.state =
-      picture_->failure().empty() ? run_state::ended : run_state::failed;
+      state_.failure.empty() ? run_state::ended : run_state::failed;
     state_.busy.assign(state_.busy.size(), 0);
     source_.reset();
     publish();
@@ -170,6 +170,12 @@ public:
       picture_->add(step_record{static_cast<std::uint32_t>(step.step), 0,
                                 step.loss, step.samples_per_s,
                                 step.learning_rate});
+  }
+
+  void fail(const std::string& why) {
+    std::lock_guard guard{mutex_};
+    if (source_)
+      failure_ = why;
   }
 
   void warn(const std::string& what) {
@@ -193,6 +199,7 @@ private:
     frames_ = {};
     graph_text_.clear();
     generation_ = source_->generation();
+    failure_.clear();
     const auto cpu_seconds = state_.cpu_seconds; // of the board, not of the run
     state_ = {};
     state_.run = new_run_id();
@@ -222,7 +229,8 @@ private:
     state_.level = source_->level();
     state_.op_delay_ms = source_->op_delay().count();
     state_.state = state_now();
-    state_.failure = picture_->failure().empty()
+    state_.failure = !failure_.empty() ? failure_
+                     : picture_->failure().empty()
                        ? std::string{}
                        : picture_->failure() + " failed";
   }
@@ -296,6 +304,7 @@ private:
   std::uint64_t generation_ = 0;
   frame_maker frames_;
   board_state state_;
+  std::string failure_;    // that was told; empty: none
   std::string graph_text_; // empty: not asked for yet
   steady::time_point rates_since_;
   attention scripts_;
@@ -415,6 +424,10 @@ void board::show(trace::process_trace recorded) {
 
 void board::tell(const step_report& step) {
   hub_->tell(step);
+}
+
+void board::fail(const std::string& why) {
+  hub_->fail(why);
 }
 
 void board::warn(const std::string& what) {

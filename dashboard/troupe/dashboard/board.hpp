@@ -69,6 +69,10 @@ public:
   void show(trace::process_trace recorded);
   /// Adds to the curves of the run that is shown.
   void tell(const step_report& step);
+  /// Shows why the run has failed, such as the message of the error that a step
+  /// threw. Without it, the op that failed first is named. Nothing if no run is
+  /// shown.
+  void fail(const std::string& why);
   /// Shows a line that must not be missed, such as why a step does not go on
   /// (`step_watchdog`). It stays for a minute. Nothing if no run is shown.
   void warn(const std::string& what);

@@ -464,7 +464,8 @@ class SyntheticRun:
             links.append({"handle": handle, "name": name, "step": self.step, "state": state,
                           "text": text})
             handle = missing[0] if state == "waiting" and missing else None
-        return {"links": links, "missing": "", "text": links[-1]["text"] if links else ""}
+        return {"links": links, "missing": "", "missing_ranks": [],
+                "text": links[-1]["text"] if links else ""}
 
     def collectives(self):
         answer = []

@@ -375,6 +375,38 @@ TEST_CASE("why a handle waits ends at what runs") {
   CHECK(why_answer(two)["links"][2]["state"] == "running");
 }
 
+TEST_CASE("why a collective waits names the ranks that are missing") {
+  actors::wait_chain chain;
+  chain.links.push_back({.handle = sum_of_0,
+                         .name = "all_reduce#2@cpu:0",
+                         .step = 7,
+                         .how_far = actors::progress::launched,
+                         .stream = "collective"});
+  chain.call.emplace();
+  chain.call->text = "all_reduce of w@GRAD";
+  chain.call->arrived = {0};
+  chain.call->missing = {1, 2};
+  const auto why = why_answer(chain);
+  CHECK(why["text"]
+        == "all_reduce#2@cpu:0, step 7: was launched on stream collective and "
+           "is not complete; all_reduce of w@GRAD waits for ranks 1, 2; rank 0 "
+           "has arrived");
+  CHECK(why["missing_ranks"].dump() == "[1,2]");
+  CHECK(why_answer({})["missing_ranks"].empty());
+}
+
+TEST_CASE("why a ready op waits names what the workers run") {
+  actors::wait_chain chain;
+  chain.links.push_back({.handle = conv,
+                         .name = "conv2d#0@cpu:0",
+                         .how_far = actors::progress::is_ready,
+                         .stream = "compute"});
+  chain.busy = {{1, "relu#3@cpu:0"}};
+  CHECK(why_answer(chain)["text"]
+        == "conv2d#0@cpu:0, step 0: is ready and waits for stream compute; "
+           "worker 1 runs relu#3@cpu:0");
+}
+
 TEST_CASE("a graph whose handles wait in a circle has an end too") {
   trace::graph_info g;
   g.devices = {"cpu:0"};

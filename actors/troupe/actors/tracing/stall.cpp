@@ -33,13 +33,6 @@ std::string megabytes(double bytes) {
   return text;
 }
 
-std::string list_of(const std::vector<std::size_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i)
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  return text;
-}
-
 /// "conv2d#4@cpu:1 of rank 1, step 7,"
 std::string subject(const stall& seen) {
   const auto& last = seen.chain.links.back();
@@ -48,13 +41,8 @@ std::string subject(const stall& seen) {
 }
 
 std::string lost_text(const stall& seen) {
-  if (const auto& call = seen.chain.call)
-    return call->text + " waits for " + list_of(call->missing)
-           + (call->arrived.empty()
-                ? ""
-                : "; " + list_of(call->arrived)
-                    + (call->arrived.size() == 1 ? " has" : " have")
-                    + " arrived");
+  if (seen.chain.call)
+    return ranks_text(seen.chain);
   return "what " + seen.chain.missing + " sends has not arrived";
 }
 

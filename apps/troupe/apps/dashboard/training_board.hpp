@@ -34,6 +34,8 @@ public:
   /// The figures of a step, before `tell` adds it to the curves.
   void remember(const step_metrics& metrics);
   void tell(const step_result& result);
+  /// See `dashboard::board::fail`. Any thread.
+  void fail(const std::string& why) { board_->fail(why); }
   /// See `dashboard::board::warn`. Any thread.
   void warn(const std::string& what) { board_->warn(what); }
 

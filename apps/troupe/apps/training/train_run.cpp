@@ -571,6 +571,8 @@ void training_run::train_epoch(held_out_test& held_out,
                  observer, report_);
   } catch (const error& failure) {
     dump_after(failure, exe);
+    if (board_ && failure.code() != errc::cancelled)
+      board_->fail(failure.message());
     throw;
   }
   if (report_.stopped)

@@ -318,6 +318,10 @@ json why_answer(const actors::wait_chain& chain) {
     text = "what " + chain.missing + " sends has not arrived";
   else if (!chain.links.empty())
     text = actors::to_string(chain.links.back());
+  for (const auto& cause :
+       {actors::ranks_text(chain), actors::workers_text(chain)})
+    if (!cause.empty())
+      text += (text.empty() ? "" : "; ") + cause;
   auto links = json::array();
   for (const auto& link : chain.links)
     links.push_back({{"handle", link.handle},
@@ -325,8 +329,11 @@ json why_answer(const actors::wait_chain& chain) {
                      {"step", link.step},
                      {"state", name_of(link.how_far)},
                      {"text", actors::to_string(link)}});
-  return {
-    {"links", std::move(links)}, {"missing", chain.missing}, {"text", text}};
+  return {{"links", std::move(links)},
+          {"missing", chain.missing},
+          {"missing_ranks",
+           chain.call ? chain.call->missing : std::vector<std::size_t>{}},
+          {"text", text}};
 }
 
 json head_answer(const live_picture& picture, const board_state& state) {
