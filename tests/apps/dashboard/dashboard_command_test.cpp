@@ -135,6 +135,8 @@ TEST_CASE("a file, or those of a job, are shown until the command is stopped") {
   }
   CHECK(fails_with(run_troupe({"dashboard", file, file}), 1,
                    {"the traces are not of one run"}));
+  CHECK(fails_with(run_troupe({"dashboard", file, "--address", "127.0.0.1"}), 2,
+                   {"--address: an address is HOST:PORT"}));
   const auto report =
     run_troupe({"trace", "report", second, file, "--out", page});
   INFO(report.err);

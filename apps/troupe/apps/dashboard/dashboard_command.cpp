@@ -45,7 +45,7 @@ int run_dashboard(const file_options& options) {
   const stop_request stop;
   auto parts = read_traces(options.files);
   trace::merge_clocks(parts);
-  const auto board = make_board(options.dashboard);
+  const auto board = make_board(options.dashboard, "--address");
   board->show(trace::join(std::move(parts)));
   print_link(board->control_link(), options.json);
   constexpr std::chrono::milliseconds between_looks{50};

@@ -51,13 +51,14 @@ void add_dashboard_option(CLI::App& command, dashboard_options& options) {
   add_dashboard_access(command, options, "--dashboard");
 }
 
-std::unique_ptr<dashboard::board> make_board(const dashboard_options& options) {
+std::unique_ptr<dashboard::board> make_board(const dashboard_options& options,
+                                             const std::string& option) {
   try {
     return std::make_unique<dashboard::board>(dashboard::board_options{
       options.address, options.token_file, options.certificate, options.key});
   } catch (const error& failure) {
     if (failure.code() == errc::invalid_argument)
-      throw usage_error("--dashboard: " + failure.message());
+      throw usage_error(option + ": " + failure.message());
     throw;
   }
 }

@@ -35,7 +35,9 @@ inline constexpr const char* default_dashboard_address = "127.0.0.1:0";
 
 /// Listens. Throws usage_error for options that a board refuses, such as an
 /// address that is none, and otherwise what `dashboard::board` throws.
-std::unique_ptr<dashboard::board> make_board(const dashboard_options& options);
+/// @param option by which the command gets the address, for messages
+std::unique_ptr<dashboard::board> make_board(const dashboard_options& options,
+                                             const std::string& option);
 /// The same host with port 0: the system chooses one.
 std::string at_free_port(const std::string& address);
 

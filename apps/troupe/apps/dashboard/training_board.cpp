@@ -11,7 +11,8 @@ namespace troupe::apps {
 training_board::training_board(const dashboard_options& options,
                                const program_bundle& trains,
                                const rank_part& part, progress& shown)
-  : command_("train " + trains.name), board_(make_board(options)) {
+  : command_("train " + trains.name),
+    board_(make_board(options, "--dashboard")) {
   // All ranks must fetch the same.
   const auto rates = learning_rates_of(trains.main);
   if (!rates.empty() && !part.has_others() && !part.is_elastic())
