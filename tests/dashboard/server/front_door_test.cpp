@@ -172,7 +172,11 @@ TEST_CASE(
   command.authorization = secret;
   CHECK(at.status(command) == 403);
   head.authorization = "Bearer wrong";
-  CHECK(at.status(head) == 401);
+  const auto wrong = at.judge(head);
+  CHECK(wrong.answer.status == 401);
+  CHECK(test::contains(wrong.answer.body, "not the secret of the token file"));
+  const auto none = at.judge(at.get("/metrics"));
+  CHECK(test::contains(none.answer.body, "show the secret of its token file"));
   auto live = at.live("");
   live.authorization = secret;
   live.origin_headers = 0;

@@ -190,9 +190,14 @@ verdict front_door::refuse_unknown(const request_head& head,
   if (!is_for_programs(path))
     return page_answer(403, "Open the dashboard with the link that the command "
                             "printed.");
-  auto refusal = plain_answer(401, "open the dashboard with the link that the "
-                                   "command printed, or show the secret of "
-                                   "its token file");
+  auto refusal = plain_answer(
+    401, !shows_secret
+           ? "open the dashboard with the link that the command printed, or "
+             "show the secret of its token file"
+         : bearer_in(head.authorization)
+           ? "this is not the secret of the token file"
+           : "this cookie is of another run, or of an earlier one: open the "
+             "link that the command printed");
   refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
   return refusal;
 }
