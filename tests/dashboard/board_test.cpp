@@ -292,15 +292,15 @@ TEST_CASE("a run that has failed says why, and the next one does not") {
   CHECK(state["state"] == "failed");
   CHECK(state["failure"] == "process 1 is lost: no sign of life for 5.0 s");
   CHECK(board.get_json("/api/v1/actors")["errors"][0] == state["failure"]);
-  board->show(recorded());
+  board->show({recorded()});
   CHECK(board.get_json("/api/v1/state")["failure"] == "");
 }
 
 TEST_CASE("each run that is shown has another number") {
   asked_board b;
-  b->show(recorded());
+  b->show({recorded()});
   const auto first = b.get_json("/api/v1/run")["run"];
-  b->show(recorded());
+  b->show({recorded()});
   CHECK(b.get_json("/api/v1/run")["run"] != first);
 }
 
@@ -349,13 +349,26 @@ TEST_CASE("the flight recorder of a run is dumped when somebody asks") {
 
   std::filesystem::remove_all(folder.path());
   CHECK(b.obey(R"({"command":"dump"})").status == 500);
-  b->show(recorded());
+  b->show({recorded()});
   CHECK(b.obey(R"({"command":"dump"})").status == 400);
+}
+
+TEST_CASE("files of all ranks of a job are shown as one run") {
+  asked_board b;
+  b->show(two_ranks());
+  const auto run = b.get_json("/api/v1/run");
+  REQUIRE(run["ranks"].size() == 2);
+  CHECK(run["ranks"][1]["rank"] == 1);
+  CHECK(run["ranks"][1]["workers"] == 1);
+  CHECK(b.get_json("/api/v1/memory").size() == 2);
+  b->show({two_ranks()[1]});
+  CHECK(b.get_json("/api/v1/run")["ranks"].size() == 1);
+  CHECK(b.get_json("/api/v1/memory").size() == 1);
 }
 
 TEST_CASE("a file is shown whole, and played after it was rewound") {
   asked_board b;
-  b->show(recorded());
+  b->show({recorded()});
   const auto state =
     b.wait_for([](const json& s) { return s["state"] == "ended"; });
   CHECK(state["steps_ended"] == 2);

@@ -194,8 +194,12 @@ private:
 
   void begin_picture() {
     const auto& head = source_->head();
-    picture_ = std::make_unique<live_picture>(head.graph, head.run.process,
-                                              head.run.workers);
+    ranks_ = source_->ranks();
+    std::vector<std::size_t> processes;
+    for (const auto& rank : ranks_)
+      processes.push_back(rank.process);
+    picture_ =
+      std::make_unique<live_picture>(head.graph, processes, head.run.workers);
     frames_ = {};
     graph_text_.clear();
     generation_ = source_->generation();
@@ -300,6 +304,7 @@ private:
   std::unique_ptr<event_source> source_; // null: none, or its run has ended
   std::unique_ptr<live_picture> picture_;
   trace::run_info run_;
+  std::vector<trace::run_info> ranks_; // that are shown
   bool is_recorded_ = false;
   std::uint64_t generation_ = 0;
   frame_maker frames_;
@@ -330,7 +335,7 @@ web_response board::hub::answer_of_picture(const web_request& request) {
             prometheus_text(*picture_, run_, state_)};
   if (path == "/api/v1/run")
     return json_response(
-      run_answer(run_, state_, is_recorded_, request.may_control));
+      run_answer(run_, ranks_, state_, is_recorded_, request.may_control));
   if (path == "/api/v1/graph")
     return {200, "application/json", graph_text()};
   if (path == "/api/v1/state")
@@ -346,7 +351,7 @@ web_response board::hub::answer_of_picture(const web_request& request) {
   if (path == "/api/v1/memory")
     return json_response(memory_answer(*picture_, most_holders));
   if (path == "/api/v1/actors")
-    return json_response(actors_answer(*picture_, run_, state_));
+    return json_response(actors_answer(*picture_, ranks_, state_));
   if (path == "/api/v1/timeline")
     return json_response(timeline_answer(*picture_));
   if (path == "/api/v1/why")
@@ -418,7 +423,7 @@ std::unique_ptr<board::shown_run> board::show(executor& run,
   return std::make_unique<shown_run>(*this);
 }
 
-void board::show(trace::process_trace recorded) {
+void board::show(std::vector<trace::process_trace> recorded) {
   hub_->show(std::make_unique<recorded_source>(std::move(recorded)), {});
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::dashboard {
 
@@ -65,8 +66,9 @@ public:
   /// executor is. What was shown last stays, as a run that has ended.
   /// @param command what is run, in words
   std::unique_ptr<shown_run> show(executor& run, const std::string& command);
-  /// Shows a file.
-  void show(trace::process_trace recorded);
+  /// Shows the file of a run, or those of all its ranks.
+  /// @param recorded at least one, on one clock (`trace::merge_clocks`)
+  void show(std::vector<trace::process_trace> recorded);
   /// Adds to the curves of the run that is shown.
   void tell(const step_report& step);
   /// Shows why the run has failed, such as the message of the error that a step

@@ -48,7 +48,7 @@ Promise.all(modules).then(([{slices, PENDING, PARCEL, NO_WORKER}, {flow_to}, {ti
   const handles = [{type: 'send', device: 1}, {type: 'recv', device: 0}];
   const graph = {handles, devices: ['cpu:0', 'cpu:1'], is_op: [1, 1], from: [0], distance: [0],
                  in_edges: handle => (handle === 1 ? [0] : [])};
-  const store = {graph, slices: new slices(), run: {workers: 1}};
+  const store = {graph, slices: new slices(), run: {workers: 1, ranks: [{rank: 0, workers: 1}]}};
   store.slices.add(18, 0, 0, NO_WORKER, 7, PARCEL);
   store.slices.add(12, 7, 1, NO_WORKER, 7, PENDING);
   const rows = new timeline_rows(store);
@@ -73,7 +73,7 @@ Promise.all([import('/slices.js'), import('/timeline_rows.js'), read('/api/v1/gr
       rows.set_by_stream(by_stream);
       rows.update();
       return rows.rows.map(({text, worker}) => (
-        by_stream && worker >= 0 ? `${text}, ${worker_name(worker)}` : text));
+        by_stream && worker >= 0 ? `${text}, ${worker_name(run, worker)}` : text));
     }));
   });
 """
@@ -314,10 +314,34 @@ class PageTest(PageCase):
     def test_a_rank_of_a_job_says_which_it_is(self):
         run = SyntheticRun()
         own = run.run_json
-        run.run_json = lambda: {**own(), "process": 1, "processes": 2}
+        rank = {"rank": 1, "host": "ada", "pid": 4711, "workers": 2}
+        run.run_json = lambda: {**own(), "process": 1, "processes": 2, "ranks": [rank]}
         self.open(run)
         self.wait_live()
         self.assertIn("rank 1 of 2 (each rank prints links of its own)", self.text("#run_line"))
+
+    def test_files_of_several_ranks_say_whose_they_are(self):
+        run = SyntheticRun()
+        own = run.run_json
+        ranks = [{"rank": r, "host": "ada", "pid": 4711 + r, "workers": 1} for r in range(2)]
+        run.run_json = lambda: {**own(), "processes": 2, "recorded": True, "ranks": ranks}
+        self.open(run)
+        self.wait(lambda: self.text("#connection") == "a file", "a file")
+        self.wait(lambda: self.text("#run_line"), "what is shown")
+        self.assertTrue(self.text("#run_line").endswith(
+            "on ada, ranks 0, 1 of 2, pid 4711, 4712"), self.text("#run_line"))
+        self.press("2")
+        workers, _ = self.driver.execute_async_script(ROWS)
+        self.assertEqual(workers[:2], ["rank 0 worker 0", "rank 1 worker 0"])
+
+    def test_the_level_is_told_in_one_place(self):
+        self.open()
+        self.wait_live()
+        self.show("actors")
+        self.wait(lambda: len(self.rows("actors", "Run")) > 3, "facts of the run")
+        self.assertNotIn("Level", [row[0] for row in self.rows("actors", "Run")])
+        self.server.change(lambda run: setattr(run, "level", "steps"))
+        self.wait_equal(lambda: self.head()["level"], "steps")
 
     def test_a_parcel_is_what_a_recv_waited_for(self):
         self.open()

@@ -387,7 +387,8 @@ class SyntheticRun:
     def run_json(self):
         return {"run": self.run, "version": "0.1.0", "command": "train digits", "host": "ada",
                 "pid": 4711, "process": 0, "processes": 1, "workers": self.workers,
-                "strategy": self.strategy, "level": self.level, "recorded": False,
+                "strategy": self.strategy, "recorded": False,
+                "ranks": [{"rank": 0, "host": "ada", "pid": 4711, "workers": self.workers}],
                 "speed_control": True, "may_control": self.may_control}
 
     def head(self):

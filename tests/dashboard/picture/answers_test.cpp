@@ -44,7 +44,7 @@ trace::process_trace half_a_step() {
 
 struct shown {
   trace::process_trace trace = half_a_step();
-  live_picture picture{trace.graph, 0, 2};
+  live_picture picture{trace.graph, {0}, 2};
   board_state state;
 
   shown() {
@@ -110,7 +110,7 @@ TEST_CASE("a frame has states, counts, and what is new") {
 
 TEST_CASE("a frame has the newest slices if there are too many") {
   auto t = two_ops();
-  live_picture picture{t.graph, 0, 2};
+  live_picture picture{t.graph, {0}, 2};
   for (std::uint64_t i = 0; i < frame_maker::most_slices + 10; ++i)
     event_list{t}.run(1000 * i, 1000 * i + 500, conv);
   picture.add(t.events);
@@ -123,7 +123,7 @@ TEST_CASE("a frame has the newest slices if there are too many") {
 
 TEST_CASE("a step is told again when its loss is known") {
   auto t = two_ops();
-  live_picture picture{t.graph, 0, 2};
+  live_picture picture{t.graph, {0}, 2};
   event_list{t}.add(0, event_kind::step_begin).add(9, event_kind::step_end);
   picture.add(t.events);
   frame_maker frames;
@@ -135,7 +135,7 @@ TEST_CASE("a step is told again when its loss is known") {
 
 TEST_CASE("numbers that are none are null in a series, and marked") {
   auto t = two_ops();
-  live_picture picture{t.graph, 0, 2};
+  live_picture picture{t.graph, {0}, 2};
   picture.add(step_record{0, 1, 0.5, 10.0, 0.1});
   picture.add(step_record{1, 1, nan, 10.0, {}});
   const auto series = series_answer(picture);
@@ -147,7 +147,7 @@ TEST_CASE("numbers that are none are null in a series, and marked") {
 TEST_CASE(
   "of many steps without a loss, the first one and the newest are told") {
   auto t = two_ops();
-  live_picture picture{t.graph, 0, 2};
+  live_picture picture{t.graph, {0}, 2};
   for (std::uint32_t step = 0; step < 100; ++step)
     picture.add(step_record{step, 1, step < 5 ? 0.5 : nan, {}, {}});
   picture.add(step_record{99, 1, nan, {}, {}}); // told again
@@ -161,7 +161,7 @@ TEST_CASE(
 
 TEST_CASE("the first step without a loss is told when its record is gone") {
   auto t = two_ops();
-  live_picture picture{t.graph, 0, 2};
+  live_picture picture{t.graph, {0}, 2};
   for (std::uint32_t step = 0; step < live_picture::kept_steps + 2; ++step)
     picture.add(step_record{step, 1, step == 1 ? nan : 0.5, {}, {}});
   CHECK(picture.steps().front().step == 2);
@@ -173,7 +173,7 @@ TEST_CASE("a collective says who is missing, and since when") {
   t.graph.devices = {"cpu:0", "cpu:1"};
   t.graph.handles.push_back({"other@cpu:1", "other", false, false, 1, "", ""});
   t.graph.edges.push_back({3, update, 0});
-  live_picture picture{t.graph, 0, 2};
+  live_picture picture{t.graph, {0}, 2};
   event_list{t}.add(1000, event_kind::arrival, update, image, 0);
   picture.add(t.events);
   const auto all = collectives_answer(picture, 5000);
@@ -185,7 +185,7 @@ TEST_CASE("a collective says who is missing, and since when") {
 
 TEST_CASE("in a job, a collective under way says which ranks are missing") {
   const auto t = two_ranks()[0];
-  const live_picture picture{t.graph, 0, 1}; // has seen no event of it
+  const live_picture picture{t.graph, {0}, 1}; // has seen no event of it
   actors::collective_wait wait{sum_of_0, 7, {}};
   wait.call.arrived = {0};
   wait.call.missing = {1};
@@ -204,7 +204,7 @@ TEST_CASE("in a job, a collective under way says which ranks are missing") {
 
 TEST_CASE("in a job, all ranks have arrived at a collective that is over") {
   auto t = two_ranks()[0];
-  live_picture picture{t.graph, 0, 1};
+  live_picture picture{t.graph, {0}, 1};
   event_list{t}
     .on(0, 2)
     .add(5000, event_kind::arrival, sum_of_0, send_op, 0)
@@ -223,7 +223,7 @@ TEST_CASE("in a job, a collective behind one that waits has all ranks, too") {
   t.graph.handles.push_back(
     {"all_reduce#4@cpu:0", "all_reduce", true, true, 0, "collective", ""});
   const handle_id behind = 4;
-  live_picture picture{t.graph, 0, 1};
+  live_picture picture{t.graph, {0}, 1};
   t.events.clear();
   event_list{t}.on(0, 7).add(5000, event_kind::arrival, behind, send_op, 0);
   picture.add(t.events);
@@ -236,7 +236,7 @@ TEST_CASE("in a job, a collective behind one that waits has all ranks, too") {
 
   t.graph.devices.push_back("cpu:2");
   t.graph.process_of_device.push_back(2);
-  live_picture of_three{t.graph, 0, 1};
+  live_picture of_three{t.graph, {0}, 1};
   of_three.add(t.events);
   actors::collective_wait first{sum_of_0, 7, {}};
   first.call.arrived = {0, 2};
@@ -259,46 +259,69 @@ TEST_CASE("memory names who holds most") {
 
 TEST_CASE("actors are counted by the graph") {
   const shown s;
-  const auto a = actors_answer(s.picture, s.trace.run, s.state);
+  const auto a = actors_answer(s.picture, {s.trace.run}, s.state);
   CHECK(a["op_actors"] == 2);
   CHECK(a["variable_actors"] == 1);
   CHECK(a["stream_actors"] == 2);
-  CHECK(a["messages"] == 3);
+  CHECK(a["messages"] == 0); // of steps that have ended
+}
+
+TEST_CASE("a rank counts and lists its own part of the job") {
+  const auto ranks = two_ranks();
+  const live_picture first{ranks[0].graph, {0}, 1};
+  const auto own = actors_answer(first, {ranks[0].run}, {});
+  CHECK(own["op_actors"] == 2);
+  CHECK(own["variable_actors"] == 0);
+  CHECK(own["stream_actors"] == 2);
+  CHECK(own["actors"] == 4);
+  CHECK(own["nodes"][1]["state"] == "elsewhere");
+  const auto memory = memory_answer(first, 5);
+  REQUIRE(memory.size() == 1);
+  CHECK(memory[0]["device"] == "cpu:0");
+  CHECK(head_answer(first, {})["memory"].size() == 1);
+
+  const live_picture both{ranks[0].graph, {0, 1}, 2};
+  const auto all = actors_answer(both, {ranks[0].run, ranks[1].run}, {});
+  CHECK(all["op_actors"] == 4);
+  CHECK(all["nodes"][0]["state"] == "here");
+  CHECK(all["nodes"][1]["state"] == "here");
+  CHECK(memory_answer(both, 5).size() == 2);
 }
 
 TEST_CASE("the queue of a stream is its ready ops") {
   const shown s;
-  const auto all = actors_answer(s.picture, s.trace.run, s.state)["streams"];
+  const auto all = actors_answer(s.picture, {s.trace.run}, s.state)["streams"];
   REQUIRE(all.size() == 2);
   CHECK(all[0]["stream"] == "collective");
   CHECK(all[0]["running"] == 1);
   CHECK(all[1]["stream"] == "compute");
   CHECK(all[1]["ready"] == 0);
 
-  live_picture ready{s.trace.graph, 0, 2};
+  live_picture ready{s.trace.graph, {0}, 2};
   auto t = two_ops();
   event_list{t}.add(0, event_kind::step_begin).message(10, update, conv);
   ready.add(t.events);
-  CHECK(actors_answer(ready, t.run, {})["streams"][1]["ready"] == 1);
+  CHECK(actors_answer(ready, {t.run}, {})["streams"][1]["ready"] == 1);
   live_picture of_other{[&] {
                           t.graph.process_of_device = {1};
                           return t.graph;
                         }(),
-                        0, 2};
-  const auto elsewhere = actors_answer(of_other, t.run, {});
+                        {0},
+                        2};
+  const auto elsewhere = actors_answer(of_other, {t.run}, {});
   CHECK(elsewhere["streams"].empty());
-  CHECK(elsewhere["stream_actors"] == 2);
+  CHECK(elsewhere["stream_actors"] == 0);
 }
 
 TEST_CASE("the application's actors have mailboxes, and failed ones reasons") {
   const auto t = two_actors();
-  recorded_source source{t};
-  live_picture picture{t.graph, 0, 2};
+  recorded_source source{{t}};
+  live_picture picture{t.graph, {0}, 2};
   board_state state;
   picture.add(source.take_actors());
   picture.add(std::span{t.events}.first(5));
   state.now_ns = 500;
-  const auto before = actors_answer(picture, t.run, state);
+  const auto before = actors_answer(picture, {t.run}, state);
   CHECK(before["application_actors"] == 3);
   CHECK(before["errors"].empty()); // it will fail at 700
   const auto& feeder = before["application"][0];
@@ -320,7 +343,7 @@ TEST_CASE("the application's actors have mailboxes, and failed ones reasons") {
 
   picture.add(std::span{t.events}.subspan(5));
   state.now_ns = 800;
-  const auto after = actors_answer(picture, t.run, state);
+  const auto after = actors_answer(picture, {t.run}, state);
   CHECK(after["application"][0]["state"] == "failed");
   CHECK(after["application"][0]["reason"] == "no more data");
   CHECK(after["errors"].dump() == R"(["feeder#12: no more data"])");
@@ -328,13 +351,13 @@ TEST_CASE("the application's actors have mailboxes, and failed ones reasons") {
 
 TEST_CASE("when a run has ended, so have its actors, whatever the time") {
   const auto t = two_actors();
-  recorded_source source{t};
-  live_picture picture{t.graph, 0, 2};
+  recorded_source source{{t}};
+  live_picture picture{t.graph, {0}, 2};
   picture.add(source.take_actors());
   board_state state;
   state.now_ns = 600; // of the last event
   state.state = run_state::ended;
-  const auto a = actors_answer(picture, t.run, state);
+  const auto a = actors_answer(picture, {t.run}, state);
   CHECK(a["application"][0]["state"] == "failed");
 }
 
@@ -344,10 +367,10 @@ TEST_CASE("of many actors, those that have failed are told") {
     t.actors.push_back({.name = "one", .id = i});
   t.actors[1500].end_ns = 0;
   t.actors[1500].has_failed = true;
-  recorded_source source{t};
-  live_picture picture{t.graph, 0, 2};
+  recorded_source source{{t}};
+  live_picture picture{t.graph, {0}, 2};
   picture.add(source.take_actors());
-  const auto a = actors_answer(picture, t.run, {});
+  const auto a = actors_answer(picture, {t.run}, {});
   CHECK(a["application_actors"] == 2000);
   CHECK(a["application"].size() == 500);
   CHECK(a["application"][0]["id"] == 1500);
@@ -362,7 +385,7 @@ TEST_CASE("why a handle waits ends at what runs") {
   CHECK(chain.links[0].how_far == actors::progress::runs);
   CHECK(chain.links[0].worker == 1);
 
-  live_picture waiting{s.trace.graph, 0, 2};
+  live_picture waiting{s.trace.graph, {0}, 2};
   event_list{s.trace}
     .add(0, event_kind::step_begin)
     .add(10, event_kind::run_begin, conv);
@@ -413,14 +436,14 @@ TEST_CASE("a graph whose handles wait in a circle has an end too") {
   g.handles = {{"a", "a", true, false, 0, "compute", ""},
                {"b", "b", true, false, 0, "compute", ""}};
   g.edges = {{0, 1, 0}, {1, 0, 0}};
-  const live_picture picture{g, 0, 1};
+  const live_picture picture{g, {0}, 1};
   CHECK(why_in(picture, 0).links.size() <= 2);
 }
 
 TEST_CASE("names of any bytes make a valid frame") {
   auto t = two_ops();
   t.graph.devices = {"cpu:\xff"};
-  const live_picture picture{t.graph, 0, 2};
+  const live_picture picture{t.graph, {0}, 2};
   frame_maker frames;
   CHECK(frame_reader{frames.next(picture, {})}.head["arrays"].size() > 0);
 }
@@ -445,7 +468,7 @@ TEST_CASE("Prometheus gets types, labels and escaped names") {
 
 TEST_CASE("messages of steps are counted also while none is recorded") {
   auto t = two_ops();
-  live_picture picture{t.graph, 0, 2};
+  live_picture picture{t.graph, {0}, 2};
   for (std::uint32_t step = 0; step < 3; ++step)
     event_list{t}
       .on(0, step)
@@ -453,6 +476,10 @@ TEST_CASE("messages of steps are counted also while none is recorded") {
       .add(1000 * step + 500, event_kind::step_end);
   picture.add(t.events);
   CHECK(picture.messages() == 0);
+  CHECK(head_answer(picture, {})["messages"]
+        == 3 * picture.messages_per_step());
+  CHECK(actors_answer(picture, {t.run}, {})["messages"]
+        == 3 * picture.messages_per_step());
   const auto per_step = picture.messages_per_step();
   REQUIRE(per_step > 0);
   CHECK(contains(prometheus_text(picture, {}, {}),
@@ -460,9 +487,34 @@ TEST_CASE("messages of steps are counted also while none is recorded") {
                    + std::to_string(3 * per_step) + "\n"));
 }
 
+TEST_CASE("what nobody has recorded is no series of Prometheus") {
+  auto t = two_ops();
+  live_picture picture{t.graph, {0}, 2};
+  const auto has = [&](const std::string& name) {
+    return contains(prometheus_text(picture, {}, {}), "troupe_" + name);
+  };
+  event_list{t}.add(0, event_kind::step_begin).add(500, event_kind::step_end);
+  picture.add(t.events);
+  CHECK(has("steps_total"));
+  for (const auto* name : {"memory_bytes", "memory_peak_bytes",
+                           "worker_busy_seconds_total", "collective_"}) {
+    INFO(name);
+    CHECK_FALSE(has(name));
+  }
+  t.events.clear();
+  event_list{t}.run(600, 700, conv);
+  picture.add(t.events);
+  for (const auto* name :
+       {"memory_bytes", "memory_peak_bytes", "worker_busy_seconds_total",
+        "collective_calls_total"}) {
+    INFO(name);
+    CHECK(has(name));
+  }
+}
+
 TEST_CASE("counters of Prometheus never fall, also while an op runs") {
   auto t = two_ops();
-  live_picture picture{t.graph, 0, 1};
+  live_picture picture{t.graph, {0}, 1};
   board_state state;
   const auto busy = [&] {
     return contains(prometheus_text(picture, {}, state),
@@ -481,8 +533,8 @@ TEST_CASE("counters of Prometheus never fall, also while an op runs") {
 TEST_CASE("Prometheus gets the application's actors, added up by name") {
   auto t = two_actors();
   t.actors.push_back({.name = "feeder", .id = 20, .is_recorded = true});
-  recorded_source source{std::move(t)};
-  live_picture picture{source.head().graph, 0, 2};
+  recorded_source source{{std::move(t)}};
+  live_picture picture{source.head().graph, {0}, 2};
   picture.add(source.take());
   picture.add(source.take_actors());
   board_state state;
@@ -506,8 +558,8 @@ TEST_CASE("Prometheus gets a bounded number of names of actors") {
   for (std::uint64_t i = 0; i < 300; ++i)
     t.actors.push_back(
       {.name = "session " + std::to_string(i), .id = i, .is_recorded = true});
-  recorded_source source{std::move(t)};
-  live_picture picture{source.head().graph, 0, 2};
+  recorded_source source{{std::move(t)}};
+  live_picture picture{source.head().graph, {0}, 2};
   picture.add(source.take_actors());
   const auto text = prometheus_text(picture, {}, {});
   CHECK(contains(text, "troupe_actors{rank=\"0\",name=\"session 99\"} 1\n"));

@@ -19,7 +19,7 @@ namespace {
 struct small_run {
   trace::process_trace trace = two_ops();
   std::unique_ptr<live_picture> picture =
-    std::make_unique<live_picture>(trace.graph, 0, 2);
+    std::make_unique<live_picture>(trace.graph, std::vector<std::size_t>{0}, 2);
 
   /// Step 0 has begun.
   small_run() { begin(0); }
@@ -69,7 +69,8 @@ TEST_CASE("a message of the next step begins a handle anew") {
 TEST_CASE("a message to a step that has not begun waits for it") {
   small_run r;
   r.trace.graph.handles[conv].messages = 2; // of momentum, and the begin
-  r.picture = std::make_unique<live_picture>(r.trace.graph, 0, 2);
+  r.picture = std::make_unique<live_picture>(r.trace.graph,
+                                             std::vector<std::size_t>{0}, 2);
   CHECK(r.picture->needs(conv) == 2);
   r.events().message(10, update, conv).run(20, 30, conv);
   r.events().on(0, 1).message(40, update, conv);
@@ -123,7 +124,7 @@ TEST_CASE("handles of other processes are elsewhere") {
   trace.graph.devices = {"cpu:0", "cpu:1"};
   trace.graph.process_of_device = {0, 1};
   trace.graph.handles[update].device = 1;
-  const live_picture here{trace.graph, 0, 1}, there{trace.graph, 1, 1};
+  const live_picture here{trace.graph, {0}, 1}, there{trace.graph, {1}, 1};
   CHECK(here.states()[conv] == handle_state::waits);
   CHECK(here.states()[update] == handle_state::elsewhere);
   CHECK(there.states()[conv] == handle_state::elsewhere);

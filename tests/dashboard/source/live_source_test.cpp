@@ -34,7 +34,7 @@ TEST_CASE("a picture of a live run has each message and each run of an op") {
   executor exe(net.main, options_for(net));
   live_source source{exe};
   const auto& head = source.head();
-  live_picture picture{head.graph, head.run.process, head.run.workers};
+  live_picture picture{head.graph, {head.run.process}, head.run.workers};
   source.watch(true);
   constexpr std::uint32_t steps = 5;
   for (std::uint32_t s = 0; s < steps; ++s)
@@ -68,7 +68,7 @@ TEST_CASE("while nobody looks, only steps are recorded") {
   const auto net = make_mlp();
   executor exe(net.main, options_for(net));
   live_source source{exe};
-  live_picture picture{source.head().graph, 0, 2};
+  live_picture picture{source.head().graph, {0}, 2};
   source.watch(false);
   exe.run(net.batch(0, 8));
   picture.add(source.take());
@@ -122,7 +122,7 @@ TEST_CASE("why a handle waits is asked of the run itself") {
   const auto net = make_mlp();
   executor exe(net.main, options_for(net));
   live_source source{exe};
-  live_picture picture{source.head().graph, 0, 2};
+  live_picture picture{source.head().graph, {0}, 2};
   CHECK(source.why(picture, handle_id{0}).links.size() == 1);
   CHECK(source.why(picture, {}).links.empty()); // no step runs
   CHECK(caught([&] { source.why(picture, handle_id{1 << 20}); }).code()

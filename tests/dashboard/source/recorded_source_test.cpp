@@ -59,7 +59,7 @@ std::size_t ops_in(const std::vector<trace_event>& events) {
 } // namespace
 
 TEST_CASE("at first all events of a file are there") {
-  recorded_source s{two_steps()};
+  recorded_source s{{two_steps()}};
   CHECK(s.state() == run_state::running);
   CHECK(steps_in(s.take()) == 2);
   CHECK(s.take().empty());
@@ -68,7 +68,7 @@ TEST_CASE("at first all events of a file are there") {
 }
 
 TEST_CASE("a run that is rewound goes on step by step") {
-  recorded_source s{two_steps()};
+  recorded_source s{{two_steps()}};
   s.take();
   const auto generation = s.generation();
   s.obey(command::rewind, 0ms);
@@ -87,7 +87,7 @@ TEST_CASE("a run that is rewound goes on step by step") {
 }
 
 TEST_CASE("a slow run shows an op per delay") {
-  recorded_source s{two_steps(), &time_of_test};
+  recorded_source s{{two_steps()}, &time_of_test};
   s.obey(command::rewind, 0ms);
   s.obey(command::slow, 100ms);
   s.obey(command::resume, 0ms);
@@ -106,8 +106,8 @@ TEST_CASE("a slow run shows an op per delay") {
 TEST_CASE("why a handle of a file waits is found in the picture") {
   auto t = two_steps();
   t.events.resize(3); // conv2d runs
-  recorded_source s{t};
-  live_picture picture{t.graph, 0, 1};
+  recorded_source s{{t}};
+  live_picture picture{t.graph, {0}, 1};
   picture.add(s.take());
   CHECK(s.why(picture, update).links.front().handle == update);
   CHECK_FALSE(s.why(picture, {}).links.empty());
@@ -115,7 +115,7 @@ TEST_CASE("why a handle of a file waits is found in the picture") {
 }
 
 TEST_CASE("a file gives its actors once, and again when it is rewound") {
-  recorded_source s{two_actors()};
+  recorded_source s{{two_actors()}};
   const auto all = s.take_actors();
   REQUIRE(all.actors.size() == 3);
   CHECK(all.actors[1].first == 1);
@@ -125,6 +125,13 @@ TEST_CASE("a file gives its actors once, and again when it is rewound") {
   CHECK(s.take_actors().empty());
   s.obey(command::rewind, 0ms);
   CHECK(s.take_actors().actors.size() == 3);
+}
+
+TEST_CASE("files of several ranks are joined, and say whose they are") {
+  const recorded_source s{two_ranks()};
+  REQUIRE(s.ranks().size() == 2);
+  CHECK(s.ranks()[1].process == 1);
+  CHECK(s.head().run.workers == 2);
 }
 
 TEST_CASE("a word that is no command is refused") {

@@ -78,12 +78,12 @@ void run_target(std::string_view bytes) {
     if (p.sender >= read.graph.handles.size()
         || p.receiver >= read.graph.handles.size())
       fail("a parcel of an op that does not exist");
-  dashboard::live_picture picture{read.graph, read.run.process,
-                                  read.run.workers};
+  dashboard::live_picture picture{
+    read.graph, {read.run.process}, read.run.workers};
   picture.add(read.events);
-  dashboard::recorded_source source{read};
+  dashboard::recorded_source source{{read}};
   picture.add(source.take_actors());
-  const auto told = dashboard::actors_answer(picture, read.run, {});
+  const auto told = dashboard::actors_answer(picture, {read.run}, {});
   if (told.at("application_actors") != read.actors.size())
     fail("an actor is missing");
   if (trace::summarize({&read, 1}, all, graph).actors.size()

@@ -6,7 +6,6 @@
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/trace/traced_run.hpp>
 #include <troupe/dashboard/board.hpp>
-#include <troupe/trace/join.hpp>
 #include <troupe/trace/merge.hpp>
 
 #include <CLI/App.hpp>
@@ -46,7 +45,7 @@ int run_dashboard(const file_options& options) {
   auto parts = read_traces(options.files);
   trace::merge_clocks(parts);
   const auto board = make_board(options.dashboard, "--address");
-  board->show(trace::join(std::move(parts)));
+  board->show(std::move(parts));
   print_link(board->control_link(), options.json);
   constexpr std::chrono::milliseconds between_looks{50};
   while (!stop.stopped())

@@ -62,7 +62,7 @@ export class actors_view {
 
   _show_run() {
     this.run.set_rows(Object.entries(this.store.run)
-      .filter(([, value]) => typeof value !== 'boolean')
+      .filter(([, value]) => typeof value !== 'boolean' && typeof value !== 'object')
       .map(([key, value]) => [title(key), String(value)]));
   }
 }

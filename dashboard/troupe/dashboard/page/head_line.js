@@ -27,11 +27,8 @@ export class head_line {
 
   _show_run() {
     const {run} = this.store;
-    // Each rank shows its own part.
-    const rank = run.processes > 1 ? `, rank ${run.process} of ${run.processes} (each rank ${
-      run.recorded ? 'has a file' : 'prints links'} of its own)` : '';
     const words = run.recorded ? ' (recorded)' : '';
-    set_text(this.run_line, `${run.command}${words} on ${run.host}${rank}, pid ${run.pid}`);
+    set_text(this.run_line, `${run.command}${words} on ${shown_part(run)}`);
     document.title = `${run.command} \u2013 Troupe`;
   }
 
@@ -86,4 +83,16 @@ export class head_line {
     set_text(this.banner, words);
     set_hidden(this.banner, !words);
   }
+}
+
+// Which ranks of a job are shown: one that runs shows its own part, files can be of
+// several.
+function shown_part({ranks, processes, recorded}) {
+  const list = of => [...new Set(ranks.map(of))].join(', ');
+  const process = `pid ${list(one => one.pid)}`;
+  const rest = ranks.length < processes
+    ? ` (each rank ${recorded ? 'has a file' : 'prints links'} of its own)` : '';
+  const which = processes > 1
+    ? `, rank${ranks.length > 1 ? 's' : ''} ${list(one => one.rank)} of ${processes}${rest}` : '';
+  return `${list(one => one.host)}${which}, ${process}`;
 }

@@ -68,7 +68,7 @@ export class timeline_rows {
     const {devices} = this.store.graph;
     const [group, worker] = [Math.floor(key / MOST_WORKERS), key % MOST_WORKERS];
     if (!this.by_stream) {
-      if (group === 0) return {text: worker_name(worker), worker};
+      if (group === 0) return {text: worker_name(this.store.run, worker), worker};
       const [place, device] = [Math.floor((group - 1) / devices.length),
                                (group - 1) % devices.length];
       return {text: `${devices[device]} ${OTHER_ROWS[place]}`, worker: -1};
@@ -80,6 +80,15 @@ export class timeline_rows {
   }
 }
 
-export function worker_name(worker) {
-  return worker === NO_WORKER ? 'other threads' : `worker ${worker}`;
+// Workers are numbered through all ranks that are shown. Their names say the rank if there
+// are several, and its own number.
+export function worker_name({ranks}, worker) {
+  if (worker === NO_WORKER) return 'other threads';
+  if (ranks.length === 1) return `worker ${worker}`;
+  let before = 0;
+  for (const {rank, workers} of ranks) {
+    if (worker < before + workers) return `rank ${rank} worker ${worker - before}`;
+    before += workers;
+  }
+  return `worker ${worker}`;
 }

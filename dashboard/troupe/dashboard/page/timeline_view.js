@@ -228,7 +228,8 @@ export class timeline_view {
   _note_of(worker, workers) {
     const is_wide = this.canvas.width >= 560;
     if (worker < 0) return '';
-    if (this.rows.by_stream) return is_wide || worker === NO_WORKER ? worker_name(worker) : `${worker}`;
+    if (this.rows.by_stream) return is_wide || worker === NO_WORKER
+      ? worker_name(this.store.run, worker) : `${worker}`;
     return is_wide && workers[worker] ? percent(workers[worker].busy) : '';
   }
 
@@ -404,7 +405,7 @@ export class timeline_view {
   _tell_chosen(slice, before) {
     const [begin, length, handle, worker, step, kind] = slice;
     const name = of => link(this.store.graph.handles[of].name, () => this.open(of));
-    const where = worker === NO_WORKER ? 'no worker' : `worker ${worker}`;
+    const where = worker === NO_WORKER ? 'no worker' : worker_name(this.store.run, worker);
     const waited = before ? ['It waited for ', name(before[2]), `, which ended ${
       ms(Math.max(0, begin - before[0] - before[1]))} before it began.`]
       : ['Nothing in its step that is kept ran before it.'];

@@ -25,7 +25,6 @@ constexpr std::size_t most_actors_told = 500;
 /// What the ops of a stream do: those that are ready are its queue.
 struct stream_queue {
   std::size_t ready = 0, running = 0;
-  bool is_here = false; ///< in this process
 };
 
 /// By device and stream.
@@ -37,12 +36,11 @@ stream_queues queues_of(const live_picture& picture) {
   const auto& handles = picture.graph().handles;
   for (handle_id id = 0; id < handles.size(); ++id) {
     const auto state = picture.states()[id];
-    if (!handles[id].is_op)
+    if (!handles[id].is_op || !picture.has(id))
       continue;
     auto& q = found[{handles[id].device, handles[id].stream}];
     q.ready += state == handle_state::is_ready;
     q.running += state == handle_state::runs;
-    q.is_here = state != handle_state::elsewhere;
   }
   return found;
 }
@@ -50,11 +48,10 @@ stream_queues queues_of(const live_picture& picture) {
 json streams_answer(const live_picture& picture, const stream_queues& queues) {
   auto all = json::array();
   for (const auto& [place, q] : queues)
-    if (q.is_here)
-      all.push_back({{"device", picture.graph().devices[place.first]},
-                     {"stream", place.second},
-                     {"ready", q.ready},
-                     {"running", q.running}});
+    all.push_back({{"device", picture.graph().devices[place.first]},
+                   {"stream", place.second},
+                   {"ready", q.ready},
+                   {"running", q.running}});
   return all;
 }
 
@@ -142,11 +139,14 @@ bool has_ended(const recorded_actor& actor, const board_state& state) {
              || *actor.end_ns <= static_cast<std::int64_t>(state.now_ns));
 }
 
-json actors_answer(const live_picture& picture, const trace::run_info& run,
+json actors_answer(const live_picture& picture,
+                   const std::vector<trace::run_info>& ranks,
                    const board_state& state) {
   const auto& handles = picture.graph().handles;
-  const auto ops = static_cast<std::size_t>(
-    std::ranges::count(handles, true, &trace::handle_info::is_op));
+  std::size_t ops = 0, variables = 0;
+  for (handle_id id = 0; id < handles.size(); ++id)
+    if (picture.has(id))
+      ++(handles[id].is_op ? ops : variables);
   const auto streams = queues_of(picture);
   auto errors = json::array();
   if (!state.failure.empty())
@@ -156,17 +156,22 @@ json actors_answer(const live_picture& picture, const trace::run_info& run,
     if (a.has_failed() && errors.size() < most_actors_told)
       errors.push_back(a.failure());
   auto nodes = json::array();
-  for (std::size_t rank = 0; rank < run.processes; ++rank)
+  const auto processes = ranks.empty() ? 0 : ranks.front().processes;
+  for (std::size_t rank = 0; rank < processes; ++rank) {
+    const auto found =
+      std::ranges::find(ranks, rank, &trace::run_info::process);
+    const auto is_here = found != ranks.end();
     nodes.push_back({{"rank", rank},
-                     {"host", rank == run.process ? run.host : ""},
-                     {"state", rank == run.process ? "here" : "elsewhere"}});
-  return {{"actors", handles.size() + streams.size()},
+                     {"host", is_here ? found->host : ""},
+                     {"state", is_here ? "here" : "elsewhere"}});
+  }
+  return {{"actors", ops + variables + streams.size()},
           {"op_actors", ops},
-          {"variable_actors", handles.size() - ops},
+          {"variable_actors", variables},
           {"stream_actors", streams.size()},
           {"application_actors", own.size()},
           {"messages_per_step", picture.messages_per_step()},
-          {"messages", picture.messages()},
+          {"messages", messages_of_steps(picture)},
           {"steps", picture.steps_ended()},
           {"application", application_answer(own)},
           {"streams", streams_answer(picture, streams)},

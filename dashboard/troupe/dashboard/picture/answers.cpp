@@ -166,6 +166,10 @@ std::vector<std::uint32_t> nan_steps(const live_picture& picture) {
 
 } // namespace
 
+std::uint64_t messages_of_steps(const live_picture& picture) {
+  return picture.messages_per_step() * picture.steps_ended();
+}
+
 std::string_view to_string(run_state state) noexcept {
   switch (state) {
   case run_state::running: return "running";
@@ -176,8 +180,15 @@ std::string_view to_string(run_state state) noexcept {
   }
 }
 
-json run_answer(const trace::run_info& run, const board_state& state,
-                bool is_recorded, bool may_control) {
+json run_answer(const trace::run_info& run,
+                const std::vector<trace::run_info>& ranks,
+                const board_state& state, bool is_recorded, bool may_control) {
+  auto shown = json::array();
+  for (const auto& rank : ranks)
+    shown.push_back({{"rank", rank.process},
+                     {"host", rank.host},
+                     {"pid", rank.pid},
+                     {"workers", rank.workers}});
   return {{"run", state.run},
           {"version", run.version},
           {"command", run.command},
@@ -185,9 +196,9 @@ json run_answer(const trace::run_info& run, const board_state& state,
           {"pid", run.pid},
           {"process", run.process},
           {"processes", run.processes},
+          {"ranks", std::move(shown)},
           {"workers", run.workers},
           {"strategy", run.strategy},
-          {"level", to_string(state.level)},
           {"recorded", is_recorded},
           {"may_control", may_control}};
 }
@@ -284,6 +295,8 @@ json memory_answer(const live_picture& picture, std::size_t most) {
   const auto& graph = picture.graph();
   auto all = json::array();
   for (std::uint32_t d = 0; d < graph.devices.size(); ++d) {
+    if (!picture.has_device(d))
+      continue;
     std::vector<std::pair<std::uint64_t, handle_id>> holders;
     for (handle_id id = 0; id < graph.handles.size(); ++id)
       if (graph.handles[id].device == d && picture.memory().held(id) > 0)
@@ -345,9 +358,10 @@ json head_answer(const live_picture& picture, const board_state& state) {
   }
   auto memory = json::array();
   for (std::size_t d = 0; d < picture.graph().devices.size(); ++d)
-    memory.push_back({{"device", picture.graph().devices[d]},
-                      {"bytes", picture.memory().bytes(d)},
-                      {"peak_bytes", picture.peak_bytes(d)}});
+    if (picture.has_device(d))
+      memory.push_back({{"device", picture.graph().devices[d]},
+                        {"bytes", picture.memory().bytes(d)},
+                        {"peak_bytes", picture.peak_bytes(d)}});
   const auto step = picture.newest_step();
   return {{"run", state.run},
           {"sequence", state.frame},
@@ -361,7 +375,7 @@ json head_answer(const live_picture& picture, const board_state& state) {
           {"steps_ended", picture.steps_ended()},
           {"level", to_string(state.level)},
           {"lost", state.lost},
-          {"messages", picture.messages()},
+          {"messages", messages_of_steps(picture)},
           {"messages_per_s", state.messages_per_s},
           {"steps_per_s", state.steps_per_s},
           {"workers", std::move(workers)},

@@ -17,9 +17,15 @@ namespace troupe::dashboard {
 // What the dashboard answers, as docs/dashboard.md describes it. All are
 // functions of a picture at rest.
 
-/// What the run is. @param may_control whether whoever asks may
-nlohmann::json run_answer(const trace::run_info& run, const board_state& state,
-                          bool is_recorded, bool may_control);
+/// What the run is.
+/// @param ranks whose events the picture has
+/// @param may_control whether whoever asks may
+nlohmann::json run_answer(const trace::run_info& run,
+                          const std::vector<trace::run_info>& ranks,
+                          const board_state& state, bool is_recorded,
+                          bool may_control);
+/// Readiness messages of the steps that have ended, recorded or not.
+std::uint64_t messages_of_steps(const live_picture& picture);
 /// The graph, laid out and grouped. Takes some milliseconds per 1,000 handles;
 /// made once per run.
 nlohmann::json graph_answer(const live_picture& picture,
@@ -39,10 +45,10 @@ nlohmann::json memory_answer(const live_picture& picture, std::size_t most);
 /// Whether an actor of the application is no more. A file that is played knows
 /// ends before their time.
 bool has_ended(const recorded_actor& actor, const board_state& state);
-/// The actors of the graph, queues of its streams, the application's actors,
-/// errors and processes.
+/// The actors of the graph in the ranks that are shown, queues of their
+/// streams, the application's actors, errors, and all processes.
 nlohmann::json actors_answer(const live_picture& picture,
-                             const trace::run_info& run,
+                             const std::vector<trace::run_info>& ranks,
                              const board_state& state);
 nlohmann::json timeline_answer(const live_picture& picture);
 nlohmann::json why_answer(const actors::wait_chain& chain);

@@ -14,13 +14,19 @@ namespace {
 /// Of how many steps in flight the times are kept.
 constexpr std::size_t most_open_steps = 65'536;
 
-handle_state first_state(const trace::graph_info& graph, handle_id id,
-                         std::size_t process) {
-  const auto& processes = graph.process_of_device;
-  const auto device = graph.handles[id].device;
-  return device >= processes.size() || processes[device] == process
-           ? handle_state::waits
-           : handle_state::elsewhere;
+/// By device: whether it is in one of the processes. Handles of a damaged file
+/// can name devices that it lacks.
+std::vector<bool> devices_of(const trace::graph_info& graph,
+                             const std::vector<std::size_t>& processes) {
+  auto count = graph.devices.size();
+  for (const auto& h : graph.handles)
+    count = std::max(count, h.device + std::size_t{1});
+  std::vector<bool> here(count, true);
+  for (std::size_t d = 0; d < std::min(count, graph.process_of_device.size());
+       ++d)
+    here[d] = std::ranges::find(processes, graph.process_of_device[d])
+              != processes.end();
+  return here;
 }
 
 } // namespace
@@ -29,16 +35,18 @@ bool step_record::has_nan() const noexcept {
   return loss && !std::isfinite(*loss);
 }
 
-live_picture::live_picture(trace::graph_info graph, std::size_t process,
+live_picture::live_picture(trace::graph_info graph,
+                           const std::vector<std::size_t>& processes,
                            std::size_t workers)
-  : graph_(std::move(graph)), workers_(workers), needs_(graph_.handles.size()),
+  : graph_(std::move(graph)), workers_(workers),
+    here_(devices_of(graph_, processes)), needs_(graph_.handles.size()),
     first_edge_(graph_.handles.size() + 1), edges_from_(graph_.edges.size()),
     states_(graph_.handles.size()), arrived_(graph_.handles.size()),
     runs_(graph_.handles.size()), edge_messages_(graph_.edges.size()),
     step_of_(graph_.handles.size()), early_(graph_.handles.size()),
     collectives_(graph_), memory_(graph_), peaks_(graph_.devices.size()) {
   for (handle_id id = 0; id < states_.size(); ++id)
-    states_[id] = first_state(graph_, id, process);
+    states_[id] = has(id) ? handle_state::waits : handle_state::elsewhere;
   for (const auto& e : graph_.edges) {
     ++needs_[e.to];
     ++first_edge_[e.from + std::size_t{1}];
@@ -59,7 +67,7 @@ live_picture::live_picture(trace::graph_info graph, std::size_t process,
 std::uint64_t live_picture::messages_per_step() const noexcept {
   std::uint64_t sum = 0;
   for (handle_id id = 0; id < needs_.size(); ++id)
-    if (states_[id] != handle_state::elsewhere)
+    if (has(id))
       sum += needs_[id];
   return sum;
 }
@@ -146,6 +154,7 @@ void live_picture::add_message(const trace_event& e) {
 }
 
 void live_picture::begin_run(const trace_event& e) {
+  has_ops_ = true;
   if (e.from >= states_.size() || e.step + 1 < step_of_[e.from])
     return;
   if (e.step + 1 > step_of_[e.from])

@@ -51,10 +51,10 @@ public:
   static constexpr std::size_t kept_slices = 20'000;
   static constexpr std::size_t kept_steps = 10'000;
 
-  /// @param process of which the events are
-  /// @param workers as many as the process has
-  live_picture(trace::graph_info graph, std::size_t process,
-               std::size_t workers);
+  /// @param processes of which the events are
+  /// @param workers as many as these processes have
+  live_picture(trace::graph_info graph,
+               const std::vector<std::size_t>& processes, std::size_t workers);
   live_picture(const live_picture&) = delete; // the account refers to the graph
   live_picture& operator=(const live_picture&) = delete;
 
@@ -68,6 +68,10 @@ public:
 
   const trace::graph_info& graph() const noexcept { return graph_; }
   std::size_t workers() const noexcept { return workers_; }
+  /// Whether the device is in a process whose events these are.
+  bool has_device(std::size_t device) const { return here_[device]; }
+  /// Whether the handle is.
+  bool has(handle_id id) const { return here_[graph_.handles[id].device]; }
 
   // By handle.
   std::span<const handle_state> states() const noexcept { return states_; }
@@ -87,6 +91,10 @@ public:
   std::uint32_t needs(handle_id id) const { return needs_[id]; }
   /// The same, of all handles of this process.
   std::uint64_t messages_per_step() const noexcept;
+
+  /// Whether anything was recorded of ops: before that, nothing is known of
+  /// memory, workers and collectives.
+  bool has_ops() const noexcept { return has_ops_; }
 
   slice_log& slices() noexcept { return slices_; }
   const slice_log& slices() const noexcept { return slices_; }
@@ -149,6 +157,7 @@ private:
 
   trace::graph_info graph_;
   std::size_t workers_;
+  std::vector<bool> here_; // by device
   std::vector<std::uint32_t> needs_;
   // Edges by sender: those of `h` are edges_from_[first_edge_[h]] and
   // following.
@@ -161,6 +170,7 @@ private:
   std::vector<early_messages> early_;
   std::uint64_t messages_ = 0;
   bool has_messages_ = false;
+  bool has_ops_ = false;
 
   slice_log slices_{kept_slices};
   collective_log collectives_;

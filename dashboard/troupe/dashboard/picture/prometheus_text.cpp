@@ -95,21 +95,28 @@ void add_training(metric_writer& out, const live_picture& picture) {
                *s->learning_rate);
 }
 
+/// Nothing is known before somebody has looked.
 void add_devices(metric_writer& out, const live_picture& picture) {
+  if (!picture.has_ops())
+    return;
   const auto& devices = picture.graph().devices;
   out.begin("memory_bytes", "gauge",
             "Bytes of temporaries and feeds on a device.");
   for (std::size_t d = 0; d < devices.size(); ++d)
-    out.value(static_cast<double>(picture.memory().bytes(d)),
-              label("device", devices[d]));
+    if (picture.has_device(d))
+      out.value(static_cast<double>(picture.memory().bytes(d)),
+                label("device", devices[d]));
   out.begin("memory_peak_bytes", "gauge",
             "The most bytes of temporaries and feeds so far.");
   for (std::size_t d = 0; d < devices.size(); ++d)
-    out.value(static_cast<double>(picture.peak_bytes(d)),
-              label("device", devices[d]));
+    if (picture.has_device(d))
+      out.value(static_cast<double>(picture.peak_bytes(d)),
+                label("device", devices[d]));
 }
 
 void add_collectives(metric_writer& out, const live_picture& picture) {
+  if (!picture.has_ops())
+    return;
   double calls = 0, ns = 0;
   for (const auto& [id, call] : picture.collectives().calls()) {
     calls += static_cast<double>(call.calls);
@@ -122,6 +129,21 @@ void add_collectives(metric_writer& out, const live_picture& picture) {
   out.single("collective_seconds_total", "counter",
              "Time from the first arrival to the end, over all calls.",
              ns / 1e9);
+}
+
+void add_workers(metric_writer& out, const live_picture& picture) {
+  if (!picture.has_ops())
+    return;
+  out.begin("worker_busy_seconds_total", "counter",
+            "Time of a worker in ops that have ended, recorded while somebody "
+            "looks.");
+  // Of an op that runs, a part may be counted that the op's end takes back: a
+  // counter must not fall.
+  constexpr std::uint64_t none_that_runs = 0;
+  for (std::size_t w = 0; w < picture.workers(); ++w)
+    out.value(static_cast<double>(picture.slices().busy_ns(w, none_that_runs))
+                / 1e9,
+              label("worker", std::to_string(w)));
 }
 
 /// What actors of the application do that have the same name.
@@ -207,10 +229,9 @@ std::string prometheus_text(const live_picture& picture,
   out.single("steps_under_way", "gauge", "Steps that have begun and not ended.",
              static_cast<double>(picture.steps_under_way()));
   add_training(out, picture);
-  out.single(
-    "messages_total", "counter",
-    "Readiness messages of the steps that have ended.",
-    static_cast<double>(picture.messages_per_step() * picture.steps_ended()));
+  out.single("messages_total", "counter",
+             "Readiness messages of the steps that have ended.",
+             static_cast<double>(messages_of_steps(picture)));
   out.single("events_lost_total", "counter",
              "Events that were overwritten before they were read.",
              static_cast<double>(state.lost));
@@ -220,16 +241,7 @@ std::string prometheus_text(const live_picture& picture,
   add_devices(out, picture);
   add_collectives(out, picture);
   add_actors(out, picture, state);
-  out.begin("worker_busy_seconds_total", "counter",
-            "Time of a worker in ops that have ended, recorded while somebody "
-            "looks.");
-  // Of an op that runs, a part may be counted that the op's end takes back: a
-  // counter must not fall.
-  constexpr std::uint64_t none_that_runs = 0;
-  for (std::size_t w = 0; w < picture.workers(); ++w)
-    out.value(static_cast<double>(picture.slices().busy_ns(w, none_that_runs))
-                / 1e9,
-              label("worker", std::to_string(w)));
+  add_workers(out, picture);
   out.single("dashboard_cpu_seconds_total", "counter",
              "Processor time that the dashboard has taken.", state.cpu_seconds);
   out.single("dashboard_watchers", "gauge", "Pages that watch.",

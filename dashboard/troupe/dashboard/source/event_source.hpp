@@ -39,6 +39,8 @@ public:
 
   /// The process and its graph; constant. The events in it do not count.
   virtual const trace::process_trace& head() const = 0;
+  /// The ranks whose events it gives, those whose workers come first first.
+  virtual std::vector<trace::run_info> ranks() const { return {head().run}; }
   virtual bool is_recorded() const noexcept = 0;
   /// Grows when all events come again from the beginning.
   virtual std::uint64_t generation() const noexcept = 0;

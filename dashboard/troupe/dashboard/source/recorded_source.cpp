@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/dashboard/picture/answers.hpp>
+#include <troupe/trace/join.hpp>
 
 #include <algorithm>
 #include <string>
@@ -10,9 +11,22 @@
 
 namespace troupe::dashboard {
 
-recorded_source::recorded_source(trace::process_trace trace,
+namespace {
+
+std::vector<trace::run_info>
+runs_of(const std::vector<trace::process_trace>& parts) {
+  std::vector<trace::run_info> all;
+  for (const auto& part : parts)
+    all.push_back(part.run);
+  return all;
+}
+
+} // namespace
+
+recorded_source::recorded_source(std::vector<trace::process_trace> parts,
                                  clock::time_point (*now)())
-  : trace_(std::move(trace)), now_(now), last_op_(now()) {}
+  : ranks_(runs_of(parts)), trace_(trace::join(std::move(parts))), now_(now),
+    last_op_(now()) {}
 
 std::vector<trace_event> recorded_source::take() {
   const auto& all = trace_.events;

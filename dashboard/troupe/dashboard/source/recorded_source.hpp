@@ -13,11 +13,14 @@ class recorded_source final : public event_source {
 public:
   using clock = std::chrono::steady_clock;
 
+  /// @param parts at least one: those of the ranks of a run, on one clock
+  ///   (`trace::merge_clocks`)
   /// @param now the time, for tests
-  explicit recorded_source(trace::process_trace trace,
+  explicit recorded_source(std::vector<trace::process_trace> parts,
                            clock::time_point (*now)() = &clock::now);
 
   const trace::process_trace& head() const override { return trace_; }
+  std::vector<trace::run_info> ranks() const override { return ranks_; }
   bool is_recorded() const noexcept override { return true; }
   std::uint64_t generation() const noexcept override { return generation_; }
   void watch(bool) override {}
@@ -37,6 +40,7 @@ private:
   std::size_t end_of_step() const;
   std::size_t end_of_what_is_due();
 
+  std::vector<trace::run_info> ranks_;
   trace::process_trace trace_;
   clock::time_point (*now_)();
   std::uint64_t generation_ = 0;
