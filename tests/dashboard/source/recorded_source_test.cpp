@@ -68,7 +68,7 @@ TEST_CASE("at first all events of a file are there") {
 }
 
 TEST_CASE("a run that is rewound goes on step by step") {
-  recorded_source s{{two_steps()}};
+  recorded_source s{{two_steps()}, &time_of_test};
   s.take();
   const auto generation = s.generation();
   s.obey(command::rewind, 0ms);
@@ -81,9 +81,43 @@ TEST_CASE("a run that is rewound goes on step by step") {
   CHECK(first.back().kind == event_kind::step_end);
   CHECK(s.take().empty());
   s.obey(command::resume, 0ms);
+  CHECK(steps_in(s.take()) == 0);
+  shown_time += 1s;
   CHECK(steps_in(s.take()) == 1);
   s.obey(command::step, 0ms);
   CHECK(s.take().empty()); // behind the end
+}
+
+TEST_CASE("a run that is rewound is played as fast as it was recorded") {
+  auto t = two_steps();
+  for (auto& e : t.events)
+    e.time = 3'600'000'000'000 + e.time * 1'000'000; // 10 ns become 10 ms
+  recorded_source s{{t}, &time_of_test};
+  CHECK(ops_in(s.take()) == 6);
+  s.obey(command::rewind, 0ms);
+  s.obey(command::resume, 0ms);
+  CHECK(ops_in(s.take()) == 0);
+  shown_time += 10ms;
+  CHECK(ops_in(s.take()) == 1);
+  shown_time += 5ms;
+  CHECK(s.take().empty());
+  CHECK(s.now_ns() == 3'600'015'000'000);
+  s.obey(command::pause, 0ms);
+  shown_time += 1h;
+  CHECK(s.take().empty());
+  s.obey(command::resume, 0ms);
+  shown_time += 36ms;
+  CHECK(ops_in(s.take()) == 2); // at 30 and 50 ms
+  s.obey(command::slow, 100ms);
+  shown_time += 109ms;
+  CHECK(ops_in(s.take()) == 0); // 10 ms to the next step, 10 ms, and the delay
+  shown_time += 20ms;
+  CHECK(ops_in(s.take()) == 1);
+  s.obey(command::slow, 0ms);
+  shown_time += 1s;
+  CHECK(steps_in(s.take()) == 1);
+  CHECK(s.state() == run_state::ended);
+  CHECK(s.now_ns() == t.events.back().time);
 }
 
 TEST_CASE("a slow run shows an op per delay") {
@@ -92,7 +126,7 @@ TEST_CASE("a slow run shows an op per delay") {
   s.obey(command::slow, 100ms);
   s.obey(command::resume, 0ms);
   CHECK(ops_in(s.take()) == 0);
-  shown_time += 100ms;
+  shown_time += 101ms;
   CHECK(ops_in(s.take()) == 1);
   shown_time += 50ms;
   CHECK(ops_in(s.take()) == 0);

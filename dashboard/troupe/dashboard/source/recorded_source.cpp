@@ -26,14 +26,16 @@ runs_of(const std::vector<trace::process_trace>& parts) {
 recorded_source::recorded_source(std::vector<trace::process_trace> parts,
                                  clock::time_point (*now)())
   : ranks_(runs_of(parts)), trace_(trace::join(std::move(parts))), now_(now),
-    last_op_(now()) {}
+    last_(now()) {}
 
 std::vector<trace_event> recorded_source::take() {
   const auto& all = trace_.events;
+  const auto now = now_();
+  const auto passed = now - std::exchange(last_, now);
   const auto end = std::exchange(wants_step_, false) ? end_of_step()
                    : is_paused_                      ? next_
-                   : delay_.count() > 0              ? end_of_what_is_due()
-                                                     : all.size();
+                   : is_played_ ? end_of_what_is_due(passed)
+                                : all.size();
   std::vector<trace_event> taken(
     all.begin() + static_cast<std::ptrdiff_t>(next_),
     all.begin() + static_cast<std::ptrdiff_t>(end));
@@ -64,16 +66,34 @@ std::size_t recorded_source::end_of_step() const {
                             : static_cast<std::size_t>(found - all.begin()) + 1;
 }
 
-/// An op is due each time that the delay has passed; what lies between two ops
-/// comes with the first of them.
-std::size_t recorded_source::end_of_what_is_due() {
-  auto due = (now_() - last_op_) / delay_;
-  last_op_ += due * delay_;
+/// An event is due when as much time has passed since the one before as in the
+/// run, and for an op the delay, too.
+std::size_t recorded_source::end_of_what_is_due(clock::duration passed) {
+  unspent_ += passed;
+  auto shown_ns = now_ns_;
   auto end = next_;
-  for (; end < trace_.events.size(); ++end)
-    if (trace_.events[end].kind == event_kind::run_begin && due-- == 0)
+  for (; end < trace_.events.size(); ++end) {
+    const auto& e = trace_.events[end];
+    const auto due =
+      std::chrono::nanoseconds{e.time - std::min(e.time, shown_ns)}
+      + (e.kind == event_kind::run_begin ? delay_
+                                         : std::chrono::milliseconds{0});
+    if (due > unspent_)
       break;
+    unspent_ -= due;
+    shown_ns = std::max(shown_ns, e.time);
+  }
+  if (end == trace_.events.size())
+    unspent_ = {};
   return end;
+}
+
+// Between two events the time goes on.
+std::uint64_t recorded_source::now_ns() const {
+  if (next_ >= trace_.events.size() || unspent_.count() <= 0)
+    return now_ns_;
+  const auto next = std::max(now_ns_, trace_.events[next_].time);
+  return std::min(next, now_ns_ + static_cast<std::uint64_t>(unspent_.count()));
 }
 
 run_state recorded_source::state() const {
@@ -95,23 +115,28 @@ std::optional<std::filesystem::path>
 recorded_source::obey(command what, std::chrono::milliseconds delay) {
   switch (what) {
   case command::pause: is_paused_ = true; break;
-  case command::resume: is_paused_ = false; break;
+  case command::resume:
+    is_paused_ = false;
+    last_ = now_();
+    break;
   case command::step:
     is_paused_ = true;
     wants_step_ = true;
+    unspent_ = {};
     break;
   case command::slow: delay_ = delay; break;
   case command::rewind:
     ++generation_;
     next_ = 0;
     has_given_actors_ = false;
-    now_ns_ = 0;
-    is_paused_ = true;
+    // What a flight recorder has held begins long after the run.
+    now_ns_ = trace_.events.empty() ? 0 : trace_.events.front().time;
+    unspent_ = {};
+    is_paused_ = is_played_ = true;
     break;
   case command::dump:
     throw error(errc::invalid_argument, "this run is in a file already");
   }
-  last_op_ = now_();
   return std::nullopt;
 }
 

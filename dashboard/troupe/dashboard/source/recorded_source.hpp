@@ -8,7 +8,8 @@
 namespace troupe::dashboard {
 
 /// Plays the events of a file. At first all of them are there at once; after
-/// `command::rewind` they come step by step, or as slowly as is wished.
+/// `command::rewind` they come step by step, or as fast as they were recorded,
+/// and each op so much later as `command::slow` says.
 class recorded_source final : public event_source {
 public:
   using clock = std::chrono::steady_clock;
@@ -26,7 +27,7 @@ public:
   void watch(bool) override {}
   std::vector<trace_event> take() override;
   actor_table::changes take_actors() override;
-  std::uint64_t now_ns() const override { return now_ns_; }
+  std::uint64_t now_ns() const override;
   std::uint64_t lost() const override { return trace_.lost; }
   trace_level level() const override { return trace_.run.level; }
   run_state state() const override;
@@ -38,7 +39,7 @@ public:
 
 private:
   std::size_t end_of_step() const;
-  std::size_t end_of_what_is_due();
+  std::size_t end_of_what_is_due(clock::duration passed);
 
   std::vector<trace::run_info> ranks_;
   trace::process_trace trace_;
@@ -48,9 +49,11 @@ private:
   bool has_given_actors_ = false;
   bool is_paused_ = false;
   bool wants_step_ = false;
+  bool is_played_ = false; // else all events are due
   std::chrono::milliseconds delay_{0};
-  clock::time_point last_op_; // when the last op began to be shown
-  std::uint64_t now_ns_ = 0;
+  clock::time_point last_;              // `take`, or begin to play
+  std::chrono::nanoseconds unspent_{0}; // played since the last event
+  std::uint64_t now_ns_ = 0;            // of the last event
 };
 
 } // namespace troupe::dashboard
