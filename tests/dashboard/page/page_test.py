@@ -631,6 +631,79 @@ class PageTest(PageCase):
             document.querySelector(`#view_graph ${name}`).getBoundingClientRect().top)""")
         self.assertLess(boxes[0], boxes[1])
 
+    def test_a_phone_keeps_most_of_its_height_for_the_view(self):
+        self.look(360, 740)
+        run = SyntheticRun()
+        own = run.run_json
+        run.run_json = lambda: {**own(), "processes": 2}
+        self.open(run)
+        self.wait_live()
+        self.show("progress")
+        self.assertLess(self.script(
+            "return document.querySelector('main').getBoundingClientRect().top"), 200)
+
+    def test_words_of_a_table_stay_whole_on_a_phone_and_it_scrolls(self):
+        self.look(360, 740)
+        self.open()
+        self.wait_live()
+        self.pause()
+        self.show("collectives")
+        self.wait(lambda: self.rows("collectives", "Collectives"), "collectives")
+        cell, table, place, view = self.script("""
+            const view = document.querySelector('#view_collectives');
+            const [table] = view.querySelectorAll('table');
+            const [cell] = table.tBodies[0].rows[0].cells;
+            return [cell.querySelector('.link').getClientRects().length,
+                    table.scrollWidth, table.parentElement.clientWidth,
+                    view.scrollWidth - view.clientWidth];""")
+        self.assertEqual(cell, 1)
+        self.assertGreater(table, place)  # it scrolls in its place
+        self.assertEqual(view, 0)
+        self.assertLess(self.script("""
+            return document.querySelector('#view_collectives table').tBodies[0].rows[0]
+              .offsetHeight"""), 40)
+
+    def test_long_names_make_no_scroll_bar_in_why(self):
+        self.look(360, 740)
+        run = SyntheticRun()
+        name = "_".join(["softmax_with_cross_entropy"] * 4) + "#1@cpu:0"
+        link = {"handle": 0, "name": name, "step": 1, "state": "waiting", "text": f"{name}: waits"}
+        run.why = lambda _: {"links": [link], "missing": name, "missing_ranks": [],
+                             "text": f"what {name} sends has not arrived"}
+        self.open(run)
+        self.wait_live()
+        self.show("why")
+        self.wait(lambda: name in (self.text("#view_why .chain") or ""), "the chain")
+        self.assertEqual(self.script("""
+            const view = document.querySelector('#view_why');
+            return view.scrollWidth - view.clientWidth;"""), 0)
+
+    def test_the_names_of_devices_are_painted_over_all_else(self):
+        self.look(360, 740)
+        self.open()
+        self.wait_live()
+        drawn = self.driver.execute_async_script("""
+            const done = arguments[0];
+            const touch = document.querySelector('#view_graph canvas.touch');
+            const own = CanvasRenderingContext2D.prototype;
+            const {clearRect, fillRect, fillText} = own;
+            let drawn = [];
+            const watch = (name, act, note) => {
+              own[name] = function (...all) {
+                if (this.canvas === touch) note(all);
+                return act.apply(this, all);
+              };
+            };
+            watch('clearRect', clearRect, () => {
+              if (drawn.length) {
+                Object.assign(own, {clearRect, fillRect, fillText});
+                done(drawn);
+              }
+            });
+            watch('fillRect', fillRect, () => drawn.push('box'));
+            watch('fillText', fillText, ([text]) => drawn.push(text));""")
+        self.assertEqual(drawn[-3:], ["cpu:0", "box", "cpu:1"])
+
     def test_colours_can_be_read(self):
         self.open()
         for theme in ("dark", "light"):

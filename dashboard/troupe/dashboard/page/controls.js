@@ -24,7 +24,8 @@ export class controls {
     this.slider = make('input', {type: 'range', min: 0, max: DELAYS_MS.length - 1, value: 0,
       on: {input: () => this._show_delay(), change: send}});
     this.delay = make('output', {class: 'number'}, 'off');
-    this.slow = make('label', {class: 'slow'}, 'Slow motion ', this.slider, this.delay);
+    this.slow = make('label', {class: 'slow'}, make('span', {}, 'Slow',
+      make('span', {class: 'if_wide'}, ' motion')), this.slider, this.delay);
     this.error = make('span', {class: 'bad', role: 'alert'});
     this.written = make('span', {class: 'muted'});
     element.append(this.pause, this.step, this.rewind, this.slow, this.dump, this.written,

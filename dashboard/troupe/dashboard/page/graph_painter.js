@@ -92,6 +92,7 @@ export class graph_painter {
     this.store.graph.layers.forEach((layer, at) => {
       if (this.is_closed(at) && this._sees(layer)) this._paint_layer(c, layer, at);
     });
+    this._paint_devices(c);
     return fades;
   }
 
@@ -146,7 +147,7 @@ export class graph_painter {
     });
   }
 
-  // Names of layers and devices have one size at any scale.
+  // Names of layers, like those of devices, have one size at any scale.
   _paint_titles(c) {
     const {graph} = this.store;
     const {scale} = this.view;
@@ -160,7 +161,14 @@ export class graph_painter {
       c.fillText(this._cutter.cut(c, layer.name, layer.width * scale - 12), x + 6,
                  y + 13 * Math.min(1.2, scale) + 1);
     });
+  }
+
+  // Over all else: in a small picture, a name has no room of its own.
+  _paint_devices(c) {
+    const {graph} = this.store;
     c.font = `600 12px ${theme.font}`;
+    c.textBaseline = 'middle';
+    c.textAlign = 'left';
     graph.device_boxes.forEach((box, device) => this._paint_device(c, box, graph.devices[device]));
   }
 

@@ -28,7 +28,9 @@ export class head_line {
   _show_run() {
     const {run} = this.store;
     const words = run.recorded ? ' (recorded)' : '';
-    set_text(this.run_line, `${run.command}${words} on ${shown_part(run)}`);
+    const line = `${run.command}${words} on ${shown_part(run)}`;
+    set_text(this.run_line, line);
+    this.run_line.title = line;  // a narrow page cuts it
     document.title = `${run.command} \u2013 Troupe`;
   }
 
