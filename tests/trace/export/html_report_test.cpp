@@ -178,7 +178,7 @@ TEST_CASE("slow runs are shown with their cause") {
   }
   CHECK(contains(page_of(t),
                  "<td class=\"n\">9.00 ms</td><td class=\"n\">1.00 ms</td>"));
-  CHECK(contains(page_of(t), "<td>preempted</td><td class=\"n\">8.00 ms</td>"));
+  CHECK(contains(page_of(t), "<td>preempted</td><td class=\"n\">8.00 ms of "));
   CHECK_FALSE(contains(page_of(four_steps()), "Slow runs"));
 }
 

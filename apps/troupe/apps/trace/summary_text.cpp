@@ -166,7 +166,7 @@ std::string failed_steps_text(const traced_run& run,
               + " failed or cancelled, none of which counts\n";
   for (const auto& f : first_of(failed))
     text += columns_text(
-      time_text(ns_of(f.ns)), f.was_cancelled ? "cancelled" : "failed",
+      time_text(ns_of(f.ns)), f.was_cancelled ? " cancelled" : "failed",
       "step " + std::to_string(f.step) + longest_text(run, f));
   return text;
 }
