@@ -48,6 +48,22 @@ command_result while_it_trains(const std::function<void(pid_t)>& act,
                     });
 }
 
+/// The same with two ranks, whose launcher `act` gets.
+command_result while_two_ranks_train(const std::function<void(pid_t)>& act) {
+  bool is_over = false;
+  return run_troupe({"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train",
+                     "mlp", "--synthetic", "--batch", "8", "--steps",
+                     "100000000", "--threads", "1"},
+                    [&](pid_t launcher, const std::string& err) {
+                      if (is_over || !contains(err, "epoch 2"))
+                        return false;
+                      is_over = true;
+                      act(launcher);
+                      ::kill(launcher, SIGTERM);
+                      return true;
+                    });
+}
+
 command_result trace(const std::string& command, pid_t process,
                      const words& more = {}) {
   return run_troupe(words{"trace", command, std::to_string(process)} + more);
@@ -148,27 +164,18 @@ TEST_CASE("a trace that cannot be written is refused, and the run goes on") {
 TEST_CASE("troupe launch passes a request to its ranks") {
   const temporary_folder folder;
   const std::string file = folder / "a.trt", second = folder / "a.1.trt";
-  bool is_over = false;
-  const auto job = run_troupe(
-    {"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train", "mlp",
-     "--synthetic", "--batch", "8", "--steps", "100000000", "--threads", "1"},
-    [&](pid_t launcher, const std::string& err) {
-      if (is_over || !contains(err, "epoch 2"))
-        return false;
-      is_over = true;
-      const auto begun = trace("start", launcher, {"--out", file});
-      INFO(begun.err);
-      CHECK(begun.code == 0);
-      auto files = lines_of(begun.out);
-      std::ranges::sort(files);
-      CHECK(files == words{second, file});
-      const auto ended = trace("stop", launcher, {"--json"});
-      CHECK(ended.code == 0);
-      CHECK(lines_of(ended.out).size() == 2);
-      CHECK(json::parse(lines_of(ended.out).at(0)).contains("process"));
-      ::kill(launcher, SIGTERM);
-      return true;
-    });
+  const auto job = while_two_ranks_train([&](pid_t launcher) {
+    const auto begun = trace("start", launcher, {"--out", file});
+    INFO(begun.err);
+    CHECK(begun.code == 0);
+    auto files = lines_of(begun.out);
+    std::ranges::sort(files);
+    CHECK(files == words{second, file});
+    const auto ended = trace("stop", launcher, {"--json"});
+    CHECK(ended.code == 0);
+    CHECK(lines_of(ended.out).size() == 2);
+    CHECK(json::parse(lines_of(ended.out).at(0)).contains("process"));
+  });
   INFO(job.err);
   const auto both = run_troupe({"trace", "summary", file, second, "--json"});
   INFO(both.err);
@@ -179,31 +186,22 @@ TEST_CASE("troupe launch passes a request to its ranks") {
 TEST_CASE("a trace begins on all ranks of a launch, or on none") {
   const temporary_folder folder;
   const std::string file = folder / "a.trt";
-  bool is_over = false;
-  const auto job = run_troupe(
-    {"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train", "mlp",
-     "--synthetic", "--batch", "8", "--steps", "100000000", "--threads", "1"},
-    [&](pid_t launcher, const std::string& err) {
-      if (is_over || !contains(err, "epoch 2"))
-        return false;
-      is_over = true;
-      // The process of the greater number is asked last.
-      const auto begun = trace("start", launcher, {"--json"});
-      CHECK(begun.code == 0);
-      pid_t last = 0;
-      for (const auto& line : lines_of(begun.out)) {
-        const auto answer = json::parse(line);
-        last = std::max(last, answer["process"].get<pid_t>());
-        CHECK(trace("stop", answer["process"].get<pid_t>()).code == 0);
-      }
-      CHECK(trace("start", last, {"--out", folder / "one.trt"}).code == 0);
-      CHECK(fails_with(trace("start", launcher, {"--out", file}), 1,
-                       {"a trace is being written to"}));
-      CHECK_FALSE(std::filesystem::exists(file));
-      CHECK_FALSE(std::filesystem::exists(folder / "a.1.trt"));
-      ::kill(launcher, SIGTERM);
-      return true;
-    });
+  const auto job = while_two_ranks_train([&](pid_t launcher) {
+    // The process of the greater number is asked last.
+    const auto begun = trace("start", launcher, {"--json"});
+    CHECK(begun.code == 0);
+    pid_t last = 0;
+    for (const auto& line : lines_of(begun.out)) {
+      const auto answer = json::parse(line);
+      last = std::max(last, answer["process"].get<pid_t>());
+      CHECK(trace("stop", answer["process"].get<pid_t>()).code == 0);
+    }
+    CHECK(trace("start", last, {"--out", folder / "one.trt"}).code == 0);
+    CHECK(fails_with(trace("start", launcher, {"--out", file}), 1,
+                     {"a trace is being written to"}));
+    CHECK_FALSE(std::filesystem::exists(file));
+    CHECK_FALSE(std::filesystem::exists(folder / "a.1.trt"));
+  });
   INFO(job.err);
   CHECK(contains(job.err, "no trace begins: a trace is being written to"));
 }

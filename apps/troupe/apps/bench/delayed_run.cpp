@@ -39,14 +39,19 @@ void need_no_kernels(executor_options& options,
 
 /// Turns off the passes that make ops of other types.
 void make_no_other_ops(executor_options& options) {
-  options.lowering.fuse_batch_norms = false;
-  options.lowering.recompute_activations = false;
-  options.lowering.separate_shape_inputs = false;
+  run_ops_as_written(options);
   options.lowering.gather_products = false;
   options.lowering.merge_in_updates = false;
 }
 
 } // namespace
+
+void run_ops_as_written(executor_options& options) {
+  options.lowering.fuse_all_reduce_bytes = 0;
+  options.lowering.fuse_batch_norms = false;
+  options.lowering.recompute_activations = false;
+  options.lowering.separate_shape_inputs = false;
+}
 
 void spend_time(std::uint64_t ns, delay_kind how) {
   if (ns == 0)

@@ -22,6 +22,9 @@ enum class delay_kind : std::uint8_t {
 /// Returns after `ns` nanoseconds.
 void spend_time(std::uint64_t ns, delay_kind how);
 
+/// Turns off the passes that change the number of ops.
+void run_ops_as_written(executor_options& options);
+
 /// How long each op of a graph takes in a run without kernels.
 struct op_delays {
   std::vector<std::uint64_t> ns; ///< by handle; of variables 0

@@ -106,7 +106,6 @@ executor_options two_workers(caf::actor_system* system) {
   return o;
 }
 
-/// An executor that runs a net of levels.
 /// Computes nothing and keeps its core busy.
 class busy_kernel final : public kernel {
 public:
@@ -117,6 +116,7 @@ private:
   std::uint64_t ns_;
 };
 
+/// An executor that runs a net of levels.
 class level_executor {
 public:
   level_executor(const level_net& net, caf::actor_system* system)

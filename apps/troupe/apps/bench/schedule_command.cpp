@@ -99,14 +99,6 @@ feed_map empty_feeds(const program_bundle& bundle, std::int64_t batch,
   return feeds;
 }
 
-/// Turns off the passes that change the number of ops.
-void run_ops_as_written(executor_options& options) {
-  options.lowering.fuse_all_reduce_bytes = 0;
-  options.lowering.fuse_batch_norms = false;
-  options.lowering.recompute_activations = false;
-  options.lowering.separate_shape_inputs = false;
-}
-
 void use_late_devices(executor_options& options) {
   for (auto& d : options.devices) {
     if (d.kind != device_kind::cpu)
@@ -160,16 +152,16 @@ schedule_figures measure(const schedule_options& o) {
   const auto delays = o.delays.empty() ? std::optional<delay_table>{}
                                        : delay_table::read(o.delays);
   const auto plan = std::make_shared<op_delays>();
-  if (delays)
+  if (delays) {
     use_delays(options, bundle.main, *delays, o.delay, plan);
-  else
+  } else {
     options.hooks.dry_run = true;
+    run_ops_as_written(options);
+  }
   options.hooks.pending_ops = o.pending;
   options.hooks.message_edges = o.remote;
   if (o.late)
     use_late_devices(options);
-  if (!delays || !delays->costs())
-    run_ops_as_written(options);
   arena memory{make_host_memory_source()};
   const auto batch = static_cast<std::int64_t>(options.devices.size());
   const auto feeds = empty_feeds(bundle, batch, memory);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/dashboard/training_board.hpp>
 
+#include <troupe/base/error.hpp>
 #include <troupe/training/learning_rate.hpp>
 
 #include <algorithm>
@@ -55,6 +56,21 @@ void training_board::tell(const step_result& result) {
       }
   board_->tell(
     {metrics_.step - first_step_, metrics_.loss, metrics_.samples_per_s, rate});
+}
+
+std::unique_ptr<training_board>
+make_training_board(dashboard_options options, const program_bundle& trains,
+                    const rank_part& part, progress& shown) {
+  if (part.is_first())
+    return std::make_unique<training_board>(options, trains, part, shown);
+  options.address = at_free_port(options.address);
+  try {
+    return std::make_unique<training_board>(options, trains, part, shown);
+  } catch (const error& failure) {
+    shown.note("rank " + std::to_string(part.rank())
+               + " has no dashboard: " + failure.message());
+    return nullptr;
+  }
 }
 
 } // namespace troupe::apps

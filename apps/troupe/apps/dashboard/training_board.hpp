@@ -47,4 +47,12 @@ private:
   step_metrics metrics_;
 };
 
+/// The dashboard of this rank. The first rank has the port that is given, the
+/// others have a free one each. Their hosts may not have the given address:
+/// that is no reason for the job to fail, so they have none then, and a note
+/// says so.
+std::unique_ptr<training_board>
+make_training_board(dashboard_options options, const program_bundle& trains,
+                    const rank_part& part, progress& shown);
+
 } // namespace troupe::apps

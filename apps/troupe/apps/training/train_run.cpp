@@ -114,7 +114,7 @@ private:
   std::optional<run_outputs> outputs_;
   std::shared_ptr<scope> parameters_;
   std::optional<run_profile> profile_;
-  std::optional<training_board> board_;    // if it is wanted
+  std::unique_ptr<training_board> board_;  // if it is wanted
   std::optional<trace_requests> requests_; // once it can train
   rank_state state_;
   parameter_backup backup_;         // at `state_`, in an elastic job
@@ -491,25 +491,10 @@ training_observer training_run::observe(executor& exe, held_out_test& held_out,
   return observer;
 }
 
-/// Begins the dashboard of this rank. The first one has the port that is given,
-/// the others a free one each. Their hosts may not have the given address: that
-/// is no reason for the job to fail.
 void training_run::begin_board() {
-  if (!given_.dashboard.is_wanted() || board_)
-    return;
   progress shown;
-  if (part_.is_first()) {
-    board_.emplace(given_.dashboard, bundle_, part_, shown);
-    return;
-  }
-  auto wanted = given_.dashboard;
-  wanted.address = at_free_port(wanted.address);
-  try {
-    board_.emplace(wanted, bundle_, part_, shown);
-  } catch (const error& failure) {
-    shown.note("rank " + std::to_string(part_.rank())
-               + " has no dashboard: " + failure.message());
-  }
+  if (given_.dashboard.is_wanted() && !board_)
+    board_ = make_training_board(given_.dashboard, bundle_, part_, shown);
 }
 
 /// The latest steps may show why a step has failed, unless the cause is in
