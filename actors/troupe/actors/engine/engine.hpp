@@ -197,7 +197,7 @@ private:
   void run_observed(op_mailbox& op, worker& on);
   void record_begin(const op_mailbox& op, handle_id id, step_id step,
                     observed& o);
-  std::uint64_t bytes_to_merge(const op_mailbox& op, step_id step) const;
+  std::uint64_t bytes_to_merge(std::size_t index, step_id step) const noexcept;
   void record_end(const op_mailbox& op, handle_id id, step_id step,
                   const observed& o);
   /// For an op whose launch was pending. Any thread.
@@ -345,8 +345,8 @@ private:
   std::vector<target> target_of_; // by handle; a port if in another process
   // For the recorder only.
   recorded_results results_;
-  std::vector<handle_id> variable_of_;      // by temporary: its first version
-  std::vector<std::uint32_t> temporary_of_; // by storage, as in `parts`
+  std::vector<handle_id> variable_of_; // by temporary: its first version
+  std::vector<int> device_of_;         // by handle; of a variable, -1 for an op
   std::unique_ptr<std::uint16_t[]>
     ready_on_; // by mailbox: the worker, while recording
   std::deque<engine_stream> streams_;

@@ -52,7 +52,9 @@ void engine_builder::prepare_recording() {
     std::make_unique<std::uint16_t[]>(engine_.op_handles_.size());
   for (auto id : engine_.op_handles_)
     engine_.results_.add(results_of(graph_.op(id)));
-  engine_.temporary_of_ = std::move(parts_.temporary_of);
+  engine_.device_of_.assign(graph_.ops.size() + graph_.vars.size(), -1);
+  for (auto& v : graph_.vars)
+    engine_.device_of_[v.id] = v.device;
 }
 
 recorded_results::op
@@ -67,6 +69,11 @@ engine_builder::results_of(const graph::op_handle& o) const {
     const auto is_first = engine_.variable_of_[temporary] == output;
     (is_first ? found.allocated : found.in_place).push_back(temporary);
   }
+  if (found.is_collective)
+    for (auto input : o.inputs)
+      if (const auto& v = graph_.var(input);
+          !v.persistable && engine_.has(input))
+        found.merged.push_back(parts_.temporary_of[v.storage]);
   return found;
 }
 

@@ -28,7 +28,7 @@ void engine::record_begin(const op_mailbox& op, handle_id id, step_id step,
     o.record(event_kind::hand_over, id, step, made_ready_on);
   o.record(event_kind::run_begin, id, step);
   if (results_.is_collective(index))
-    o.record(event_kind::merge_begin, id, step, bytes_to_merge(op, step));
+    o.record(event_kind::merge_begin, id, step, bytes_to_merge(index, step));
 }
 
 inline std::size_t engine::bytes_at(std::uint32_t temporary,
@@ -36,15 +36,11 @@ inline std::size_t engine::bytes_at(std::uint32_t temporary,
   return bytes_of(places_.at(temporary, slot_of(step)));
 }
 
-/// Bytes of the temporaries that a collective merges, if they are recorded.
-std::uint64_t engine::bytes_to_merge(const op_mailbox& op, step_id step) const {
-  if (!trace_.wants(trace_level::ops))
-    return 0;
-  const auto& g = *context_.graph;
+std::uint64_t engine::bytes_to_merge(std::size_t index,
+                                     step_id step) const noexcept {
   std::uint64_t bytes = 0;
-  for (auto input : g.op(handle_of(op)).inputs)
-    if (const auto& v = g.var(input); !v.persistable && has(input))
-      bytes += bytes_of(places_.at(temporary_of_[v.storage], slot_of(step)));
+  for (auto temporary : results_.merged(index))
+    bytes += bytes_at(temporary, step);
   return bytes;
 }
 
@@ -105,12 +101,11 @@ void engine::record_freed(handle_id op, std::uint32_t temporary, step_id step,
 
 void engine::record_arrival(const op_mailbox& at, handle_id from, step_id step,
                             const observed& o) {
-  if (!results_.is_collective(ops_.index_of(at)))
+  if (from == no_handle || !results_.is_collective(ops_.index_of(at)))
     return;
-  const auto& g = *context_.graph;
-  if (from != no_handle && !g.is_op(from))
-    o.record(event_kind::arrival, handle_of(at), step, g.var(from).device,
-             from);
+  if (const auto device = device_of_[from]; device >= 0)
+    o.record(event_kind::arrival, handle_of(at), step,
+             static_cast<std::uint64_t>(device), from);
 }
 
 } // namespace troupe::actors

@@ -8,9 +8,9 @@
 
 namespace troupe::actors {
 
-/// The temporaries that each op writes, as the recorder tells them. They could
-/// be read from the graph, but its handles are large and lie apart: an event
-/// would wait for them longer than it takes to write.
+/// The temporaries that each op writes or merges, as the recorder tells them.
+/// They could be read from the graph, but its handles are large and lie apart:
+/// an event would wait for them longer than it takes to write.
 ///
 /// Built once, op by op. Then const functions from any thread.
 class recorded_results {
@@ -19,6 +19,7 @@ public:
     std::vector<std::uint32_t> allocated; ///< temporaries that are new
     /// Temporaries whose earlier version the op writes over.
     std::vector<std::uint32_t> in_place;
+    std::vector<std::uint32_t> merged; ///< temporaries that a collective merges
     bool is_collective = false;
   };
 
@@ -31,8 +32,9 @@ public:
     };
     const auto begin = static_cast<std::uint32_t>(temporaries_.size());
     const auto in_place = append(next.allocated);
-    const auto end = append(next.in_place);
-    ranges_.push_back({begin, in_place, end, next.is_collective});
+    const auto merged = append(next.in_place);
+    const auto end = append(next.merged);
+    ranges_.push_back({begin, in_place, merged, end, next.is_collective});
   }
 
   ///@{ @param index of the op's mailbox
@@ -40,12 +42,13 @@ public:
     return ranges_[index].is_collective;
   }
   std::span<const std::uint32_t> allocated(std::size_t index) const noexcept {
-    const auto& r = ranges_[index];
-    return {temporaries_.data() + r.begin, r.in_place - r.begin};
+    return between(ranges_[index].begin, ranges_[index].in_place);
   }
   std::span<const std::uint32_t> in_place(std::size_t index) const noexcept {
-    const auto& r = ranges_[index];
-    return {temporaries_.data() + r.in_place, r.end - r.in_place};
+    return between(ranges_[index].in_place, ranges_[index].merged);
+  }
+  std::span<const std::uint32_t> merged(std::size_t index) const noexcept {
+    return between(ranges_[index].merged, ranges_[index].end);
   }
   ///@}
 
@@ -53,9 +56,15 @@ private:
   struct range {
     std::uint32_t begin;
     std::uint32_t in_place; ///< where those written in place begin
+    std::uint32_t merged;   ///< where those that are merged begin
     std::uint32_t end;
     bool is_collective;
   };
+
+  std::span<const std::uint32_t> between(std::uint32_t begin,
+                                         std::uint32_t end) const noexcept {
+    return {temporaries_.data() + begin, end - begin};
+  }
 
   std::vector<range> ranges_; // by mailbox
   std::vector<std::uint32_t> temporaries_;
