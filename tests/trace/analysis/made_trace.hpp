@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace troupe::test {
 
@@ -77,5 +78,32 @@ private:
 
   trace::process_trace trace_;
 };
+
+/// Two ranks of some steps, in each of which an op "work" and a collective take
+/// some ms.
+inline std::vector<trace::process_trace>
+unequal_ranks(std::uint64_t ms_of_0, std::uint64_t ms_of_1,
+              std::uint32_t steps = 12) {
+  const std::uint64_t ms = 1'000'000;
+  made_trace t{2, 1};
+  t.graph().process_of_device = {0, 1};
+  const handle_id work[] = {t.op("work", 0), t.op("work", 1)};
+  const handle_id merge[] = {t.op("all_reduce", 0, true),
+                             t.op("all_reduce", 1, true)};
+  std::vector<trace::process_trace> parts;
+  for (std::uint32_t i : {0u, 1u}) {
+    auto of = t;
+    of.run_info().process = i;
+    for (std::uint32_t s = 0; s < steps; ++s) {
+      const auto ns = (i == 0 ? ms_of_0 : ms_of_1) * ms + s % 4 * 1000;
+      const auto at = s * 20 * ms;
+      of.step(s, at, at + 19 * ms)
+        .run(work[i], s, 0, at, at + ns)
+        .run(merge[i], s, 0, at + ns, at + 19 * ms);
+    }
+    parts.push_back(of.done());
+  }
+  return parts;
+}
 
 } // namespace troupe::test

@@ -15,28 +15,9 @@ TEST_SUITE("trace.slow_ranks") {
 
 namespace {
 
-/// Two ranks, in which an op and a collective take some ms per step.
 std::vector<slow_rank> found_in(std::uint64_t ms_of_0, std::uint64_t ms_of_1,
                                 std::uint32_t steps = 12) {
-  const std::uint64_t ms = 1'000'000;
-  made_trace t{2, 1};
-  t.graph().process_of_device = {0, 1};
-  const handle_id work[] = {t.op("work", 0), t.op("work", 1)};
-  const handle_id merge[] = {t.op("all_reduce", 0, true),
-                             t.op("all_reduce", 1, true)};
-  std::vector<process_trace> parts;
-  for (std::uint32_t i : {0u, 1u}) {
-    auto of = t;
-    of.run_info().process = i;
-    for (std::uint32_t s = 0; s < steps; ++s) {
-      const auto ns = (i == 0 ? ms_of_0 : ms_of_1) * ms + s % 4 * 1000;
-      const auto at = s * 20 * ms;
-      of.step(s, at, at + 19 * ms)
-        .run(work[i], s, 0, at, at + ns)
-        .run(merge[i], s, 0, at + ns, at + 19 * ms);
-    }
-    parts.push_back(of.done());
-  }
+  const auto parts = unequal_ranks(ms_of_0, ms_of_1, steps);
   const timeline all{parts};
   const op_graph graph{parts[0].graph};
   return find_slow_ranks(all, graph);

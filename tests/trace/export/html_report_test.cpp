@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trace/analysis/made_trace.hpp"
 #include "trace/export/hand_made_trace.hpp"
 
 #include <troupe/trace/analysis/summary.hpp>
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,10 +28,14 @@ TEST_SUITE("trace.export.report") {
 
 namespace {
 
-std::string page_of(const process_trace& t) {
+std::string page_of(std::span<const process_trace> parts) {
   const temporary_folder folder;
-  write_html_report({&t, 1}, folder / "r.html");
+  write_html_report(parts, folder / "r.html");
   return read_bytes(folder / "r.html");
+}
+
+std::string page_of(const process_trace& t) {
+  return page_of({&t, 1});
 }
 
 std::string sha256_base64(std::string_view text) {
@@ -182,6 +188,16 @@ TEST_CASE("slow runs are shown with their cause") {
   CHECK_FALSE(contains(page_of(four_steps()), "Slow runs"));
 }
 
+TEST_CASE("a rank that is slower than the others is shown") {
+  const auto page = page_of(unequal_ranks(5, 8));
+  CHECK(contains(page, "<h2>Ranks that are slower than the others"));
+  CHECK(contains(page, "<tr><td class=\"n\">1</td><td>work</td>"
+                       "<td class=\"n\">8.00 ms</td>"
+                       "<td class=\"n\">5.00 ms</td>"
+                       "<td class=\"n\">1.60</td></tr>"));
+  CHECK_FALSE(contains(page_of(unequal_ranks(5, 5)), "slower than the others"));
+}
+
 TEST_CASE("a page of several ranks says which one") {
   std::vector<process_trace> parts{four_steps(), four_steps()};
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -190,9 +206,7 @@ TEST_CASE("a page of several ranks says which one") {
     parts[i].phases = {{"check", 0, 10}};
   }
   parts[1].lost = 7;
-  const temporary_folder folder;
-  write_html_report(parts, folder / "r.html");
-  const auto page = read_bytes(folder / "r.html");
+  const auto page = page_of(parts);
   for (const char* part : {"1 of 3 are not in the page", "rank 0: check",
                            "rank 1: check", "rank 1: 7 events were overwritten",
                            "0: worker 0", "1: worker 0", "rank 1: worker 0"}) {

@@ -61,6 +61,7 @@ private:
   void write_steps();
   void write_timeline();
   void write_slow_runs();
+  void write_slow_ranks();
   void write_types();
   void write_waits();
   void write_actors();
@@ -343,6 +344,27 @@ void html_writer::write_slow_runs() {
   write_rest(numbers_.summary.slow_runs.count, shown, "slow runs");
 }
 
+void html_writer::write_slow_ranks() {
+  const auto& slow = numbers_.summary.slow_ranks;
+  if (slow.empty())
+    return;
+  constexpr std::size_t shown = 12;
+  heading("Ranks that are slower than the others, per step");
+  begin_table({"#rank", "op", "#time", "#on the others", "#times as long"});
+  for (std::size_t i = 0; i < std::min(shown, slow.size()); ++i) {
+    const auto& r = slow[i];
+    to_ << "<tr>";
+    number(std::to_string(parts_[r.process].run.process));
+    cell(r.type);
+    number(shown_time(whole(r.ns)));
+    number(shown_time(whole(r.others_ns)));
+    number(number_text("%.2f", r.ns / r.others_ns));
+    to_ << "</tr>\n";
+  }
+  end_table();
+  write_rest(slow.size(), shown, "types of slow ranks");
+}
+
 void html_writer::write_types() {
   const auto& types = numbers_.summary.types;
   if (types.empty())
@@ -438,6 +460,7 @@ void html_writer::write() {
   write_steps();
   write_timeline();
   write_slow_runs();
+  write_slow_ranks();
   write_types();
   write_waits();
   write_actors();
