@@ -351,6 +351,7 @@ public:
   /// `submit` and `run` wait; `cancel` ends that with error(cancelled). Any
   /// thread.
   run_pace& pace() noexcept;
+  const run_pace& pace() const noexcept;
   /// Writes what the recorder holds to a .trt file: the latest events of each
   /// thread, at most `recorder::default_events_per_ring`. Steps go on
   /// meanwhile. Returns the file's name. Throws error(io_failure), and leaves

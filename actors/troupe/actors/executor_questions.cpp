@@ -81,6 +81,10 @@ run_pace& executor::pace() noexcept {
   return impl_->pace;
 }
 
+const run_pace& executor::pace() const noexcept {
+  return impl_->pace;
+}
+
 std::optional<std::string> executor::trace_failure() const {
   return impl_->traces->failure();
 }

@@ -170,6 +170,13 @@ TEST_CASE("preempted and throttled workers are named before what they "
   CHECK(text_of(seen).starts_with("slow op: "));
 }
 
+TEST_CASE("slow motion is named before what it slows") {
+  auto seen = stalled_at(progress::runs);
+  seen.op_delay = 250ms;
+  CHECK(text_of(seen).starts_with(
+    "slow motion: each op begins 250.0 ms later; slow op: conv2d#4"));
+}
+
 TEST_CASE("core times that a system takes back count as none") {
   const core_times before{5, 6, 7};
   const auto since = core_times{4, 8, 7}.since(before);

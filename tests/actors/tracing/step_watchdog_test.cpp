@@ -184,6 +184,28 @@ TEST_CASE("a message that was lost is named") {
   exe.wait(step);
 }
 
+TEST_CASE("slow motion is named") {
+  const auto net = make_mlp();
+  executor exe{net.main, options_for(net)};
+  told_texts told;
+  const auto dog = watch(exe, told, 100ms);
+  exe.pace().delay_ops(10min);
+  exe.run(net.batch(0, 6)); // nobody looks: ops are not delayed
+  {
+    const level_request looks{exe.trace(), trace_level::ops};
+    const auto step = exe.submit(net.batch(0, 6));
+    const auto first = told.wait_for(1)[0];
+    CAPTURE(first);
+    CHECK(contains(first, "slow motion: each op begins 600.0 s later; "));
+    exe.pace().delay_ops(0ms);
+    while (exe.stats().steps <= step) {
+      exe.pace().interrupt(); // an op may begin to wait after an interrupt
+      std::this_thread::sleep_for(1ms);
+    }
+    exe.wait(step);
+  }
+}
+
 TEST_CASE("a feed that does not come is named, and when it has come") {
   const auto net = make_mlp();
   executor exe{net.main, options_for(net)};

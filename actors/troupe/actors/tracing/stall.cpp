@@ -177,6 +177,12 @@ std::string core_text(const core_times& cores, duration since) {
   return text;
 }
 
+std::string delay_text(const stall& seen) {
+  if (seen.op_delay.count() == 0)
+    return "";
+  return "slow motion: each op begins " + time_text(seen.op_delay) + " later; ";
+}
+
 } // namespace
 
 std::string_view to_string(stall_cause cause) noexcept {
@@ -192,9 +198,9 @@ stall_cause cause_of(const stall& seen) {
 
 std::string text_of(const stall& seen) {
   const auto& r = row_of(seen);
-  // A worker without a core explains why an op or a link is slow.
-  return core_text(seen.cores, seen.since) + std::string{r.name} + ": "
-         + r.text(seen);
+  // What holds all up explains why an op or a link is slow.
+  return delay_text(seen) + core_text(seen.cores, seen.since)
+         + std::string{r.name} + ": " + r.text(seen);
 }
 
 std::string line_of(const wait_chain& chain) {

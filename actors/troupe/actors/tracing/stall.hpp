@@ -48,6 +48,8 @@ struct stall {
   duration waited_for_data{};
   /// What the machine gave to the process meanwhile.
   core_times cores;
+  /// How much later each op begins because somebody wants it so (run_pace).
+  duration op_delay{};
   /// The rank of this process, if there are several.
   std::optional<std::size_t> rank;
 };

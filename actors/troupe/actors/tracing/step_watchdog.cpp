@@ -128,6 +128,9 @@ private:
     seen.since = clock::now() - link_.at;
     seen.cores = core_times::now().since(oldest_->cores);
     seen.rank = about_.rank;
+    if (watched_.shared_trace()->wants(
+          trace_level::ops)) // else it has no effect
+      seen.op_delay = watched_.pace().op_delay();
     if (about_.usual)
       seen.usual = about_.usual(chain.links.back().handle);
     if (chain.call)
