@@ -197,6 +197,18 @@ TEST_CASE("a dump that cannot be written is a warning, and the run goes on") {
   CHECK(contains(result.err, "trained 3 steps"));
 }
 
+TEST_CASE("SIGUSR1 asks all ranks of a launch") {
+  const temporary_folder folder;
+  const auto result = run_in(
+    folder, started("launch --nodes 2 -- " TROUPE_COMMAND " " + train_for_long,
+                    "epoch 2")
+              + "kill -USR1 $P; " + wait_for("-1.trt") + wait_for("-1.1.trt")
+              + and_end);
+  INFO(result.err);
+  CHECK(traces_in(folder).size() == 2);
+  CHECK(contains(result.err, "stopped after step")); // it had gone on
+}
+
 TEST_CASE("SIGUSR1 says that nothing is recorded if nothing is") {
   const temporary_folder folder;
   const auto result =

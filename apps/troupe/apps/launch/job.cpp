@@ -212,7 +212,8 @@ void running_job::pass_on(int signal) {
     ending_ = {job_ending::stage::killing, std::nullopt};
     signal = SIGKILL;
   }
-  if (passed_on_ == 0)
+  const bool asks_for_trace = signal == SIGUSR1 || signal == SIGUSR2;
+  if (passed_on_ == 0 && !asks_for_trace)
     passed_on_ = signal;
   send(signal);
 }

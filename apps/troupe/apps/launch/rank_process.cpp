@@ -69,7 +69,7 @@ void reset_signals() {
     if (action.sa_handler != SIG_IGN)
       std::signal(number, SIG_DFL);
   }
-  for (int number : {SIGPIPE, SIGXFSZ})
+  for (int number : {SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2})
     std::signal(number, SIG_DFL);
 }
 

@@ -16,7 +16,14 @@ namespace troupe::apps {
 
 namespace {
 
-constexpr std::array handled{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD};
+constexpr std::array handled{SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
+                             SIGCHLD, SIGUSR1, SIGUSR2};
+
+/// What the caller of the command ignores stays ignored, but for signals that
+/// the launcher needs, or that `main` ignores.
+bool may_stay_ignored(int signal) {
+  return signal != SIGCHLD && signal != SIGUSR1 && signal != SIGUSR2;
+}
 
 // A signal handler can access only globals.
 constinit int signal_pipe_end = -1;
@@ -47,7 +54,7 @@ signal_pipe::signal_pipe() {
   sigfillset(&action.sa_mask); // records stay in their order
   for (std::size_t i = 0; i < handled.size(); ++i) {
     sigaction(handled[i], nullptr, &before[i]);
-    if (before[i].sa_handler != SIG_IGN || handled[i] == SIGCHLD)
+    if (before[i].sa_handler != SIG_IGN || !may_stay_ignored(handled[i]))
       sigaction(handled[i], &action, nullptr);
   }
 }

@@ -16,10 +16,10 @@ struct received_signal {
   pid_t sender = 0; ///< of SIGCHLD: the child that ended
 };
 
-/// From its construction on, SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD are
-/// written to a pipe, in the order in which they arrive. Signals that the
-/// process ignores stay ignored, except SIGCHLD. Its destructor restores what
-/// was there before.
+/// From its construction on, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, SIGUSR1
+/// and SIGUSR2 are written to a pipe, in the order in which they arrive. Of the
+/// first four, those that the process ignores stay ignored. Its destructor
+/// restores what was there before.
 ///
 /// A signalfd would need signals that all threads block, but libraries start
 /// threads before main().
