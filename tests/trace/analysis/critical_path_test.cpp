@@ -125,6 +125,24 @@ TEST_CASE("a rank that waits for the last one leads the path there") {
               {path_kind::compute, after, 800, 1000}});
 }
 
+TEST_CASE("a launch that kept a worker busy leads to nothing later") {
+  // In step 0, rank 0 launches what comes from step 1 of rank 1.
+  made_trace t{2, 1};
+  t.graph().process_of_device = {0, 1};
+  const auto ahead = t.op("all_reduce", 0, true),
+             late = t.op("all_reduce", 1, true);
+  const auto first = t.op("first", 0), last = t.op("last", 0);
+  t.edge(first, last);
+  t.step(0, 0, 500).step(1, 0, 1000);
+  t.run(first, 0, 0, 0, 300).run(ahead, 1, 0, 300, 310);
+  t.run(last, 0, 0, 310, 500).run(late, 1, 0, 900, 1000);
+  t.event(event_kind::completion, 1000, ahead, 1);
+  check_path(t.done(), 0,
+             {{path_kind::compute, first, 0, 300},
+              {path_kind::merging, ahead, 300, 310},
+              {path_kind::compute, last, 310, 500}});
+}
+
 TEST_CASE(
   "a collective that began during an earlier one leads the path there") {
   made_trace t;

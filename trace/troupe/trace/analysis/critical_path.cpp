@@ -52,12 +52,16 @@ public:
     while (r && now_ > step_.after && !passes_again(*r)) {
       const auto kind =
         graph_.merges(r->op) ? path_kind::merging : path_kind::compute;
-      if (const auto* earlier = earlier_under_way(all_, graph_, *r)) {
+      // An op that only kept a worker busy may not be complete by now. What it
+      // still waited for, in a later step perhaps, held up nobody on the path.
+      const auto* earlier = earlier_under_way(all_, graph_, *r);
+      if (earlier && earlier->done < now_) {
         add(kind, earlier->done, r);
         r = earlier;
         continue;
       }
-      if (const auto* partner = late_partner(all_, graph_, *r)) {
+      const auto* partner = late_partner(all_, graph_, *r);
+      if (partner && partner->begin < now_) {
         add(kind, partner->begin, r);
         r = partner;
       } else {
