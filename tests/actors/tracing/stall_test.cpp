@@ -156,6 +156,7 @@ TEST_CASE("a chain that ends at a ready op goes on with what workers run") {
 TEST_CASE("preempted and throttled workers are named before what they "
           "hold up") {
   auto seen = stalled_at(progress::runs);
+  seen.cores_over = 300ms;
   seen.cores = {.ran_ns = 100'000'000, .waited_ns = 900'000'000};
   CHECK(text_of(seen).starts_with(
     "preempted worker: threads of this process waited 900.0 ms for a core, all "
@@ -166,7 +167,7 @@ TEST_CASE("preempted and throttled workers are named before what they "
                                   "slow op: "));
   seen.cores = {.ran_ns = 900'000'000, .waited_ns = 100'000'000};
   CHECK(text_of(seen).starts_with("slow op: "));
-  seen.cores = {.ran_ns = 1'000'000, .waited_ns = 4'000'000}; // of 20 ms
+  seen.cores = {.ran_ns = 1'000'000, .waited_ns = 70'000'000}; // of 300 ms
   CHECK(text_of(seen).starts_with("slow op: "));
 }
 

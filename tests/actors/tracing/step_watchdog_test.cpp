@@ -206,6 +206,40 @@ TEST_CASE("slow motion is named") {
   }
 }
 
+TEST_CASE("a run that somebody has paused says so") {
+  const auto net = make_mlp();
+  executor exe{net.main, options_for(net)};
+  told_texts told;
+  const step_watchdog dog{
+    exe, 100ms, [&](const std::string& text) { told.add(text); }, {.rank = 1}};
+  exe.run(net.batch(0, 6));
+  exe.pace().pause();
+  const auto first = told.wait_for(1)[0];
+  CAPTURE(first);
+  CHECK(contains(first, "no step is under way: paused: rank 1 waits for "));
+  exe.pace().resume();
+  exe.run(net.batch(0, 6));
+  CHECK(told.count() == 1);
+}
+
+TEST_CASE("the end of a last step that took too long is told") {
+  const auto net = make_mlp();
+  gate at;
+  auto options = options_for(net);
+  options.kernels = at.kernels();
+  executor exe{net.main, options};
+  told_texts told;
+  {
+    const auto dog = watch(exe, told, 100ms);
+    const auto step = exe.submit(net.batch(0, 6));
+    told.wait_for(1);
+    at.open = true;
+    exe.wait(step);
+  }
+  REQUIRE(told.count() == 2);
+  CHECK(contains(told.wait_for(2)[1], "step 0 has ended after "));
+}
+
 TEST_CASE("a feed that does not come is named, and when it has come") {
   const auto net = make_mlp();
   executor exe{net.main, options_for(net)};

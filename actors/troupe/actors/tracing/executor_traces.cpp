@@ -128,7 +128,7 @@ executor_traces::subject_of(const std::string& command,
   trace_recording::subject what;
   auto& run = what.run;
   run.version = TROUPE_VERSION;
-  run.command = command;
+  run.command = command.empty() ? program_invocation_short_name : command;
   run.host = name_of_host();
   run.pid = static_cast<std::uint64_t>(::getpid());
   run.workers = queue_.workers();

@@ -159,9 +159,9 @@ const row& row_of(const stall& seen) {
 
 /// Threads that are preempted are ready, and have no core. What is little
 /// beside the time of the stall does not explain it. Ends with "; ".
-std::string core_text(const core_times& cores, duration since) {
+std::string core_text(const core_times& cores, duration over) {
   constexpr std::uint64_t least_part = 4;
-  const auto least = static_cast<std::uint64_t>(since.count()) / least_part;
+  const auto least = static_cast<std::uint64_t>(over.count()) / least_part;
   const auto explains = [&](std::uint64_t ns) {
     return ns > 0 && ns >= cores.ran_ns && ns >= least;
   };
@@ -199,7 +199,7 @@ stall_cause cause_of(const stall& seen) {
 std::string text_of(const stall& seen) {
   const auto& r = row_of(seen);
   // What holds all up explains why an op or a link is slow.
-  return delay_text(seen) + core_text(seen.cores, seen.since)
+  return delay_text(seen) + core_text(seen.cores, seen.cores_over)
          + std::string{r.name} + ": " + r.text(seen);
 }
 

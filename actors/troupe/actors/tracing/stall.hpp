@@ -46,8 +46,9 @@ struct stall {
   /// The step that the application has no data for, and for how long.
   std::optional<std::uint64_t> awaited_step;
   duration waited_for_data{};
-  /// What the machine gave to the process meanwhile.
+  /// What the machine gave to the process in the latest `cores_over`.
   core_times cores;
+  duration cores_over{};
   /// How much later each op begins because somebody wants it so (run_pace).
   duration op_delay{};
   /// The rank of this process, if there are several.

@@ -25,9 +25,12 @@ using actors::wait_chain;
 using clock = std::chrono::steady_clock;
 
 std::string seconds_text(clock::duration d) {
+  const auto seconds = std::chrono::duration<double>(d).count();
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f s",
-                std::chrono::duration<double>(d).count());
+  if (seconds < 0.1)
+    std::snprintf(text, sizeof text, "%.0f ms", seconds * 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.1f s", seconds);
   return text;
 }
 
@@ -77,6 +80,8 @@ private:
       look_at_data();
       lock.lock();
     }
+    if (watched_.steps_ended() != ended_steps_)
+      leave(); // the last step has ended
   }
 
   /// Looks into the graph only if no step has ended for a while.
@@ -85,6 +90,7 @@ private:
     if (ended != ended_steps_ || chain_is_due_ > clock::now()) {
       if (std::exchange(ended_steps_, ended) != ended) {
         leave();
+        paused_since_.reset();
         chain_is_due_ = clock::now() + limit_ / 4;
       }
       return;
@@ -92,6 +98,7 @@ private:
     auto chain = watched_.why();
     if (chain.links.empty()) { // the application does something else
       chain_is_due_ = clock::now() + limit_ / 4;
+      look_at_pause();
       return leave();
     }
     see_last_link(chain);
@@ -113,6 +120,24 @@ private:
           + actors::text_of(seen) + " (" + all + ")");
   }
 
+  /// Tells once of a run that somebody has paused: to other ranks it looks
+  /// lost.
+  void look_at_pause() {
+    if (!watched_.pace().is_paused()) {
+      paused_since_.reset();
+    } else if (!paused_since_) {
+      paused_since_ = clock::now();
+      pause_is_told_ = false;
+    } else if (!pause_is_told_ && clock::now() - *paused_since_ >= limit_) {
+      pause_is_told_ = true;
+      tell_("no step is under way: paused: "
+            + (about_.rank ? "rank " + std::to_string(*about_.rank)
+                           : std::string{"the run"})
+            + " waits for resume, or for a step to be let through, since "
+            + seconds_text(clock::now() - *paused_since_));
+    }
+  }
+
   void see_last_link(const wait_chain& chain) {
     const auto& last = chain.links.back();
     const auto call = chain.call ? chain.call->position : 0;
@@ -127,6 +152,7 @@ private:
     stall seen;
     seen.since = clock::now() - link_.at;
     seen.cores = core_times::now().since(oldest_->cores);
+    seen.cores_over = clock::now() - oldest_->since;
     seen.rank = about_.rank;
     if (watched_.shared_trace()->wants(
           trace_level::ops)) // else it has no effect
@@ -178,6 +204,7 @@ private:
     seen.awaited_step = data_step_;
     seen.waited_for_data = clock::now() - data_seen_;
     seen.cores = core_times::now().since(data_cores_);
+    seen.cores_over = seen.waited_for_data;
     seen.rank = about_.rank;
     data_is_told_ = true;
     tell_("no step is under way: " + actors::text_of(seen));
@@ -201,6 +228,8 @@ private:
   last_link link_;
   std::uint64_t ended_steps_ = 0;
   clock::time_point chain_is_due_ = clock::now() + limit_ / 4;
+  std::optional<clock::time_point> paused_since_;
+  bool pause_is_told_ = false;
   std::uint64_t data_since_ = 0; // as `data_wait` has it
   std::uint64_t data_step_ = 0;
   clock::time_point data_seen_;

@@ -46,7 +46,8 @@ public:
   step_watchdog(const executor& watched, std::chrono::milliseconds limit,
                 std::function<void(const std::string&)> tell,
                 watchdog_context about = {});
-  /// Afterwards nothing is told.
+  /// Tells that the watched step has ended, if it has. Afterwards nothing is
+  /// told.
   ~step_watchdog();
   step_watchdog(const step_watchdog&) = delete;
   step_watchdog& operator=(const step_watchdog&) = delete;
