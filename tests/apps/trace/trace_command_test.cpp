@@ -10,6 +10,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -138,6 +139,18 @@ TEST_CASE("costs are compared with the run's own, which are medians too") {
     run_troupe({"trace", "critical-path", file, "--what-if", costs}).out;
   CHECK(contains(text, "costs are medians: with the run's own ones"));
   CHECK(contains(text, "0.0 % against that\n"));
+  CHECK(found["ops_without_cost"] == 0);
+  // The same of a file that has the costs of a few ops.
+  std::istringstream rows{read_bytes(costs)};
+  std::string of_relu;
+  for (std::string row; std::getline(rows, row);)
+    if (contains(row, "\"op_type\":\"relu\""))
+      of_relu += row + "\n";
+  std::ofstream{costs} << of_relu;
+  const auto few = answer_of({"critical-path", file, "--what-if", costs});
+  CHECK(few["own_costs_ns"].get<double>()
+        == doctest::Approx(few["predicted_ns"].get<double>()));
+  CHECK(few["ops_without_cost"] > 0);
 }
 
 TEST_CASE("diff tells two programs apart, in columns") {

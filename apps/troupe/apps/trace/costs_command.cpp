@@ -33,6 +33,7 @@ void print_costs_text(const trace::cost_table& costs) {
 
 int run_costs(const std::vector<std::string>& files, bool as_json) {
   const traced_run run{files};
+  warn_of_missing_ranks(run.parts());
   run.require_ops();
   const auto costs =
     trace::cost_table::measure(run.parts(), run.timeline(), run.graph());

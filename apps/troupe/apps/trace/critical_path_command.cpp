@@ -19,6 +19,9 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
 
 namespace troupe::apps {
 
@@ -37,8 +40,10 @@ struct path_options {
 struct what_if_times {
   std::size_t steps = 0;
   double measured = 0, unchanged = 0, changed = 0;
-  /// With the run's own costs; 0: no file of costs is asked about.
+  /// With the run's own costs of the ops that the file has; 0: no file of costs
+  /// is asked about.
   double own_costs = 0;
+  std::size_t ops_without_cost = 0; ///< in the file
 };
 
 /// Other costs than the measured ones.
@@ -110,6 +115,28 @@ trace::replayed_steps replay_with(const traced_run& run,
   }
 }
 
+/// The run's own costs of the ops that a file has, and how many it lacks.
+std::pair<trace::cost_table, std::size_t>
+own_costs(const traced_run& run, const trace::cost_table& file) {
+  const auto& graph = run.parts().front().graph;
+  std::set<trace::cost_key> in_file;
+  std::size_t missing = 0;
+  for (handle_id op = 0; op < graph.handles.size(); ++op)
+    if (!graph.handles[op].is_op)
+      continue;
+    else if (file.find(graph, op))
+      in_file.insert(trace::cost_key_of(graph, op));
+    else
+      ++missing;
+  std::vector<trace::op_cost> rows;
+  const auto all =
+    trace::cost_table::measure(run.parts(), run.timeline(), run.graph());
+  for (const auto& row : all.rows())
+    if (in_file.contains(row.key))
+      rows.push_back(row);
+  return {trace::cost_table{std::move(rows)}, missing};
+}
+
 what_if_times predict(const traced_run& run, const path_options& options,
                       const other_costs& costs) {
   const auto& all = run.timeline();
@@ -123,7 +150,7 @@ what_if_times predict(const traced_run& run, const path_options& options,
                       time_of_interest(other.predicted_ns, options)};
   if (costs.table) {
     other_costs own;
-    own.table = trace::cost_table::measure(run.parts(), all, run.graph());
+    std::tie(own.table, times.ops_without_cost) = own_costs(run, *costs.table);
     times.own_costs =
       time_of_interest(replay_with(run, range, own).predicted_ns, options);
   }
@@ -184,6 +211,9 @@ void print_prediction(const what_if_times& times, const std::string& what) {
   if (times.steps > 1)
     std::printf(", mean of %zu steps", times.steps);
   std::printf("\n");
+  if (times.ops_without_cost > 0)
+    std::printf("ops that the file lacks, which keep their times: %zu\n",
+                times.ops_without_cost);
   if (times.own_costs > 0)
     std::printf("costs are medians: with the run's own ones the step takes %s "
                 "(%+.1f %%), and %s is %+.1f %% against that\n",
@@ -196,6 +226,7 @@ void print_prediction(const what_if_times& times, const std::string& what) {
 int run_critical_path(const path_options& options) {
   const auto costs = read_changes(options.what_if);
   const traced_run run{options.files};
+  warn_of_missing_ranks(run.parts());
   run.require_ops();
   const auto& step = find_step(run, options);
   const auto path =
@@ -207,8 +238,10 @@ int run_critical_path(const path_options& options) {
     out["replayed_ns"] = times.unchanged;
     if (!costs.empty())
       out["predicted_ns"] = times.changed;
-    if (times.own_costs > 0)
+    if (times.own_costs > 0) {
       out["own_costs_ns"] = times.own_costs;
+      out["ops_without_cost"] = times.ops_without_cost;
+    }
     std::printf("%s\n", json_text(out).c_str());
     return 0;
   }

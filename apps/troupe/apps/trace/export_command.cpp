@@ -31,6 +31,7 @@ int run_export(const export_options& options) {
   const output_place out{"--out", options.out};
   require_places_of_their_own({&out, 1}, options.traces, "");
   auto traces = read_traces(options.traces);
+  warn_of_missing_ranks(traces);
   std::size_t events = 0;
   for (const auto& t : traces)
     events += t.events.size();

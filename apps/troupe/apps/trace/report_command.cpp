@@ -30,6 +30,7 @@ int run_report(const report_options& options) {
   const output_place out{"--out", options.out};
   require_places_of_their_own({&out, 1}, options.files, "");
   const traced_run run{options.files};
+  warn_of_missing_ranks(run.parts());
   std::size_t events = 0;
   for (const auto& part : run.parts())
     events += part.events.size();

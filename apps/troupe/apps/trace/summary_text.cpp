@@ -69,12 +69,8 @@ std::string run_text(const traced_run& run, const trace::trace_summary& s) {
       text += ", clock as its host says";
     text += "\n";
   }
-  if (const auto missing = first.run.processes - run.parts().size();
-      run.parts().size() < first.run.processes)
-    text += count_text(missing, "file") + " of "
-            + count_text(first.run.processes, "rank")
-            + (missing == 1 ? " is" : " are")
-            + " missing: what other ranks did is unknown\n";
+  if (const auto missing = missing_ranks_text(run.parts()); !missing.empty())
+    text += missing + "\n";
   if (const auto clocks = clocks_text(run.clocks()); !clocks.empty())
     text += clocks + "\n";
   return text;

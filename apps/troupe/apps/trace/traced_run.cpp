@@ -46,6 +46,21 @@ void warn_of_clocks(const trace::clock_merge& found) {
     std::fprintf(stderr, "troupe: %s\n", text.c_str());
 }
 
+std::string missing_ranks_text(const std::vector<trace::process_trace>& parts) {
+  const auto ranks = parts.front().run.processes;
+  if (parts.size() >= ranks)
+    return "";
+  const auto missing = ranks - parts.size();
+  return std::to_string(missing) + (missing == 1 ? " file" : " files") + " of "
+         + std::to_string(ranks) + " ranks " + (missing == 1 ? "is" : "are")
+         + " missing: what other ranks did is unknown";
+}
+
+void warn_of_missing_ranks(const std::vector<trace::process_trace>& parts) {
+  if (const auto text = missing_ranks_text(parts); !text.empty())
+    std::fprintf(stderr, "troupe: %s\n", text.c_str());
+}
+
 traced_run::traced_run(const std::vector<std::string>& files)
   : files_(files), parts_(read_traces(files)),
     clocks_(trace::merge_clocks(parts_)), graph_(parts_.front().graph),

@@ -28,6 +28,11 @@ void warn_of_clocks(const trace::clock_merge& found);
 /// "clocks contradict each other by up to 5.00 ms: ..."; empty if they do not.
 std::string clocks_text(const trace::clock_merge& found);
 
+/// "1 file of 2 ranks is missing: ..."; empty if the files are of all ranks.
+std::string missing_ranks_text(const std::vector<trace::process_trace>& parts);
+/// Tells it on stderr.
+void warn_of_missing_ranks(const std::vector<trace::process_trace>& parts);
+
 /// The traces of all processes of a run, on one clock.
 class traced_run {
 public:
