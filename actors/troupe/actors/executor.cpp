@@ -336,11 +336,6 @@ step_id executor::impl::submit(const feed_map& feeds,
                                std::span<const std::string> fetches,
                                actors::serving_thread& serving, then next,
                                std::function<void(step_outcome)> done) {
-  // A kernel that waits would keep a worker from what it waits for.
-  if (actors::running_jobs::are_of(workers->system()))
-    throw error(errc::invalid_argument,
-                "an executor cannot run steps in a kernel of its own actor "
-                "system");
   if (const auto reason = actors->context().failed_for_good())
     throw *reason;
   failures->require_can_run(next_step);
@@ -408,8 +403,38 @@ void executor::impl::wait(step_id step, step_result& result,
   std::swap(result, oldest.result);
 }
 
+/// A call that only one thread may make at a time.
+one_at_a_time::call executor::impl::enter() {
+  return {use, "the executor"};
+}
+
+/// The same, to begin a step.
+one_at_a_time::call executor::impl::enter_step() {
+  // A kernel that waits would keep a worker from what it waits for.
+  if (actors::running_jobs::are_of(workers->system()))
+    throw error(errc::invalid_argument,
+                "an executor cannot run steps in a kernel of its own actor "
+                "system");
+  return enter();
+}
+
+bool executor::impl::is_running() const {
+  return std::ranges::any_of(in_flight, [](const step_in_flight& s) {
+    return !s.collected
+           && !(s.is_async && s.is_delivered.load(std::memory_order_acquire));
+  });
+}
+
+void executor::impl::require_no_step() const {
+  if (is_running())
+    throw error(errc::invalid_argument,
+                "steps are running that use the parameters: wait for them "
+                "first");
+}
+
 step_result executor::run(const feed_map& feeds,
                           std::span<const std::string> fetches) {
+  const auto here = impl_->enter_step();
   actors::serving_thread serving{*impl_->workers};
   step_result result;
   const auto step = impl_->submit(feeds, fetches, serving, impl::then::waits);
@@ -419,6 +444,7 @@ step_result executor::run(const feed_map& feeds,
 
 step_id executor::submit(const feed_map& feeds,
                          std::span<const std::string> fetches) {
+  const auto here = impl_->enter_step();
   actors::serving_thread serving{*impl_->workers};
   return impl_->submit(feeds, fetches, serving, impl::then::returns);
 }
@@ -428,6 +454,7 @@ void executor::run_async(const feed_map& feeds,
                          std::function<void(step_outcome)> done) {
   if (!done)
     throw error(errc::invalid_argument, "no function to call after the step");
+  const auto here = impl_->enter_step();
   actors::serving_thread serving{*impl_->workers};
   impl_->submit(feeds, fetches, serving, impl::then::returns, std::move(done));
 }
@@ -453,6 +480,7 @@ step_result executor::wait(step_id step) {
 }
 
 void executor::wait(step_id step, step_result& result) {
+  const auto here = impl_->enter();
   actors::serving_thread serving{*impl_->workers};
   impl_->wait(step, result, serving);
 }
@@ -466,6 +494,8 @@ void executor::update_in_next_step() {
 }
 
 void executor::continue_from(std::uint64_t number) {
+  const auto here = impl_->enter();
+  impl_->require_no_step();
   impl_->random_offset = number - impl_->next_step;
   impl_->periods.begin_anew();
 }
@@ -475,7 +505,13 @@ void executor::cancel() noexcept {
   impl_->pace.interrupt();
 }
 
+bool executor::is_running() const {
+  return impl_->is_running();
+}
+
 void executor::synchronize_parameters() {
+  const auto here = impl_->enter();
+  impl_->require_no_step();
   impl_->replicas().update_scope();
   if (auto* ranks = impl_->ranks_of_others())
     actors::gather_state(impl_->ssa, impl_->where(), *impl_->parameters,
@@ -483,6 +519,8 @@ void executor::synchronize_parameters() {
 }
 
 void executor::require_same_replicas() {
+  const auto here = impl_->enter();
+  impl_->require_no_step();
   actors::require_same_replicas(impl_->ssa, impl_->where(), *impl_->parameters,
                                 impl_->ranks_of_others());
 }

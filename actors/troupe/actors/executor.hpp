@@ -201,8 +201,9 @@ struct process_note {
 /// An executor with an actor system of its own may be in static storage: it
 /// ends when the process exits.
 ///
-/// Thread rule: one thread at a time; `cancel` from any thread. Steps cannot
-/// begin in a kernel of the same actor system: `submit` and `run` then throw
+/// Thread rule: one thread at a time; `cancel` from any thread. A call during
+/// another one throws error(invalid_argument). Steps cannot begin in a kernel
+/// of the same actor system: `submit` and `run` then throw
 /// error(invalid_argument). An actor's
 /// handler may call `run`, `submit` and `wait`. Its thread then works on the
 /// step, and its actor handles no other message until the call returns.
@@ -212,8 +213,8 @@ public:
   /// names and descriptions.
   ///
   /// Throws error(unsupported_op) listing all ops without a kernel, in any
-  /// block, and error(not_found | graph_invalid | invalid_argument) as the
-  /// builder does.
+  /// block, error(not_found | graph_invalid | invalid_argument) as the builder
+  /// does, and error(invalid_argument) for options out of range.
   explicit executor(std::shared_ptr<const graph::program> main,
                     executor_options options = {});
   /// The same, with a copy of `main`.
@@ -279,15 +280,20 @@ public:
   /// Makes the next step draw the random numbers of step `number` of a run that
   /// this one continues, and later steps those that follow. The step begins a
   /// new update: gradients that were added up are dropped. In a run over
-  /// several processes, all call it. Call it while no step is running.
+  /// several processes, all call it. Throws error(invalid_argument) while a
+  /// step is running.
   void continue_from(std::uint64_t number);
 
   /// Makes running steps end with error(cancelled) as soon as the running
   /// kernels return. Steps submitted later run normally. Any thread.
   void cancel() noexcept;
 
-  /// Brings `parameters()` up to date. Call it before saving, while no step is
-  /// running. It does two things:
+  /// True if a step is running: it was submitted and has not been waited for,
+  /// or one of `run_async` has not been delivered.
+  bool is_running() const;
+
+  /// Brings `parameters()` up to date. Call it before saving. Throws
+  /// error(invalid_argument) while a step is running. It does two things:
   /// - With the strategies reduce and replicate, devices that do not share
   ///   parameters keep optimizer state only on the device that updates it. The
   ///   state is copied to `parameters()`; in a run over several processes, to
@@ -302,9 +308,9 @@ public:
   /// Throws error(invalid_argument) if a parameter, or another variable that
   /// devices must agree on, has different values on different devices. The
   /// error names the first such variable and the devices with an odd value. A
-  /// way to notice a damaged memory or a faulty processor. Call it while no
-  /// step is running. In a run over several processes, all call it after the
-  /// same number of steps.
+  /// way to notice a damaged memory or a faulty processor. Throws the same
+  /// error while a step is running. In a run over several processes, all call
+  /// it after the same number of steps.
   void require_same_replicas();
 
   /// The graph that runs. It never changes. The executor does not keep those

@@ -25,6 +25,7 @@
 #include <troupe/actors/workers/step_server.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/base/one_at_a_time.hpp>
 #include <troupe/comm/shm/process_memory.hpp>
 #include <troupe/graph/ssa/ssa_edges.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
@@ -61,6 +62,10 @@ struct executor::impl {
   impl(std::shared_ptr<const graph::program> main, executor_options opts);
   ~impl();
 
+  one_at_a_time::call enter();
+  one_at_a_time::call enter_step();
+  bool is_running() const;
+  void require_no_step() const;
   actors::parameter_replicas replicas();
   void require_values();
   /// What the submitting thread does next. A thread that returns to the
@@ -100,6 +105,7 @@ struct executor::impl {
     return *steps[id % steps.size()];
   }
 
+  one_at_a_time use;
   executor_options options;
   std::shared_ptr<const graph::program> program; // exposed
   std::string loss;

@@ -63,6 +63,8 @@ graph::build_options build_options_of(const executor_options& options,
 
 std::shared_ptr<const graph::program>
 exposed(std::shared_ptr<const graph::program> main) {
+  if (!main)
+    throw error(errc::invalid_argument, "no program");
   if (main->blocks.size() < 2)
     return main;
   return std::make_shared<const graph::program>(
