@@ -225,20 +225,24 @@ TEST_CASE_FIXTURE(run_of_it, "an actor can be known by its name alone") {
 }
 
 TEST_CASE_FIXTURE(run_of_it,
-                  "an answer of another shape than declared is an error "
-                  "of the op") {
-  const auto wrong = app.system.spawn(
-    [](caf::event_based_actor*, const host_ptr& host) -> caf::behavior {
-      return {[host](const op_request&) {
-        return op_outputs{
-          {{"Out", {tensor::make(*host, {1, 3}, dtype::float32)}}}};
-      }};
-    },
-    memory);
-  executor exe{net.main, options(make_actor_op(app.system, wrong, patience))};
-  const auto why = caught([&] { exe.run(batch(2, 1)); });
-  CHECK(why.code() == errc::shape_mismatch);
-  CHECK(why.where().op_type == "asked");
+                  "an answer of another shape or dtype than declared is an "
+                  "error of the op") {
+  const auto answer_to_one_sample = [&](const shape& dims, dtype type) {
+    const auto wrong =
+      app.system.spawn([=, this](caf::event_based_actor*) -> caf::behavior {
+        return {[=, this](const op_request&) {
+          return op_outputs{{{"Out", {tensor::make(*memory, dims, type)}}}};
+        }};
+      });
+    executor exe{net.main, options(make_actor_op(app.system, wrong, patience))};
+    return caught([&] { exe.run(batch(1, 1)); });
+  };
+  const auto shaped = answer_to_one_sample({1, 3}, dtype::float32);
+  CHECK(shaped.code() == errc::shape_mismatch);
+  CHECK(shaped.where().op_type == "asked");
+  const auto typed = answer_to_one_sample({1, 2}, dtype::int64);
+  CHECK(typed.code() == errc::dtype_mismatch);
+  CHECK(typed.where().op_type == "asked");
 }
 
 } // TEST_SUITE("actors.actor_op")

@@ -42,6 +42,11 @@ void run_rows_again(kernel_context& ctx) {
   ctx.output("Out", {2 * ctx.input("X").dims()[0], 4}, dtype::float32);
 }
 
+void run_in_float64(kernel_context& ctx) {
+  auto out = ctx.output("Out", {ctx.input("X").dims()[0], 4}, dtype::float64);
+  std::ranges::fill(out.values<double>(), 1.0);
+}
+
 /// x -> "stretch", the op of an application, -> sum over everything.
 struct stretching_net {
   explicit stretching_net(std::int64_t batch) : net(schemas()) {
@@ -116,6 +121,14 @@ TEST_CASE(
   check_blame(caught([] { run_step(run_wider); }), "[6, 5]", "[-1, 4]");
   check_blame(caught([] { run_step(run_flat); }), "[18]", "[-1, 4]");
   check_blame(caught([] { run_step(run_rows_again, 6); }), "[12, 4]", "[6, 4]");
+}
+
+TEST_CASE(
+  "an error names the op whose output has another dtype than declared") {
+  const auto e = caught([] { run_step(run_in_float64); });
+  CHECK(e.code() == errc::dtype_mismatch);
+  CHECK(e.where().variable == "stretched");
+  CHECK(says(e, "with dtype float64, its shape inference declared float32"));
 }
 
 TEST_CASE("the plain executor reports the same error") {

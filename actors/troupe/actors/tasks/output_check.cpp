@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,23 +32,29 @@ bool has_fixed_batch(const graph::program& p) {
   });
 }
 
-/// The declared shapes of the op's outputs, in the order of its arguments.
-std::vector<shape> declared_shapes(const graph::program& p,
-                                   const graph::op_desc& op) {
-  std::vector<shape> shapes;
+/// What is declared of an output with extents.
+struct declared_output {
+  shape dims;
+  dtype type = dtype::float32;
+};
+
+/// What is declared of the op's outputs, in the order of its arguments. Of
+/// those without extents, nothing.
+std::vector<std::optional<declared_output>>
+declared_outputs(const graph::program& p, const graph::op_desc& op) {
+  std::vector<std::optional<declared_output>> outputs;
   for (auto& slot : op.outputs)
     for (auto& name : slot.arguments) {
+      auto& output = outputs.emplace_back();
       const auto* declared = p.main().find_var(name);
-      const auto is_dense =
-        declared && declared->kind == graph::var_kind::dense;
-      shapes.push_back(is_dense ? declared->dims : shape{});
+      if (declared && declared->kind == graph::var_kind::dense
+          && declared->dims.rank() > 0)
+        output = {declared->dims, declared->type};
     }
-  return shapes;
+  return outputs;
 }
 
 bool fits(const shape& made, const shape& declared, bool by_rank) {
-  if (declared.rank() == 0)
-    return true;
   if (made.rank() != declared.rank())
     return false;
   for (std::size_t i = 0; i < made.rank() && !by_rank; ++i)
@@ -59,7 +66,8 @@ bool fits(const shape& made, const shape& declared, bool by_rank) {
 class checked_kernel final : public kernel {
 public:
   checked_kernel(std::unique_ptr<kernel> code, std::string op_type,
-                 std::vector<shape> declared, bool batch_is_fixed)
+                 std::vector<std::optional<declared_output>> declared,
+                 bool batch_is_fixed)
     : code_(std::move(code)), op_type_(std::move(op_type)),
       declared_(std::move(declared)), batch_is_fixed_(batch_is_fixed) {}
 
@@ -72,24 +80,37 @@ public:
   }
 
 private:
-  void check(const op_argument& out, const shape& declared,
+  void check(const op_argument& out,
+             const std::optional<declared_output>& declared,
              bool by_rank) const {
-    if (!out.var || !out.var->is_tensor())
+    if (!declared || !out.var || !out.var->is_tensor())
       return;
     const auto& value = std::as_const(*out.var).as_tensor();
-    if (!value || fits(value.dims(), declared, by_rank))
+    if (!value)
       return;
+    if (!fits(value.dims(), declared->dims, by_rank))
+      blame(errc::shape_mismatch, out, "shape " + to_string(value.dims()),
+            to_string(declared->dims));
+    if (value.type() != declared->type)
+      blame(errc::dtype_mismatch, out,
+            "dtype " + std::string{to_string(value.type())},
+            std::string{to_string(declared->type)});
+  }
+
+  [[noreturn]] void blame(errc code, const op_argument& out,
+                          const std::string& made,
+                          const std::string& declared) const {
     const std::string name{out.name};
-    throw error(errc::shape_mismatch,
+    throw error(code,
                 "op " + op_type_ + " wrote output " + std::string{out.slot}
-                  + " '" + name + "' with shape " + to_string(value.dims())
-                  + ", its shape inference declared " + to_string(declared),
+                  + " '" + name + "' with " + made
+                  + ", its shape inference declared " + declared,
                 {.op_type = op_type_, .variable = name});
   }
 
   std::unique_ptr<kernel> code_;
   std::string op_type_;
-  std::vector<shape> declared_;
+  std::vector<std::optional<declared_output>> declared_;
   bool batch_is_fixed_;
 };
 
@@ -107,9 +128,9 @@ std::unique_ptr<kernel> output_check::of(std::unique_ptr<kernel> code,
                                          const graph::op_desc& op) {
   if (is_built_in(op.type))
     return code;
-  auto declared = declared_shapes(program_, op);
-  if (std::ranges::all_of(declared, [](auto& s) { return s.rank() == 0; }))
-    return code; // any shape is allowed
+  auto declared = declared_outputs(program_, op);
+  if (std::ranges::none_of(declared, [](auto& d) { return d.has_value(); }))
+    return code; // anything is allowed
   return std::make_unique<checked_kernel>(std::move(code), op.type,
                                           std::move(declared), fixes_batch());
 }

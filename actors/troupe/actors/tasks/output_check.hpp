@@ -9,13 +9,13 @@
 
 namespace troupe::actors {
 
-/// Makes kernels of main block ops fail if an output has a shape other than the
-/// declared one. The error then names this op and not the op that reads the
-/// output. Only op types that an application adds are checked, so Troupe's own
-/// ops have no overhead.
+/// Makes kernels of main block ops fail if an output has another shape or dtype
+/// than the declared one. The error then names this op and not the op that
+/// reads the output. Only op types that an application adds are checked, so
+/// Troupe's own ops have no overhead.
 ///
 /// Declared extents of -1 match any extent, and variables declared without
-/// extents match any shape. If several devices share a batch whose size the
+/// extents match anything. If several devices share a batch whose size the
 /// program fixes, extents of a shard are unknown and only the rank is checked.
 class output_check {
 public:
@@ -24,7 +24,8 @@ public:
 
   /// Returns `code`, the kernel of op `op` of the main block, or a kernel that
   /// runs it and then checks the outputs. The check throws
-  /// error(shape_mismatch) naming op type, slot, variable and both shapes.
+  /// error(shape_mismatch | dtype_mismatch) naming op type, slot, variable,
+  /// what was made and what was declared.
   std::unique_ptr<kernel> of(std::unique_ptr<kernel> code,
                              const graph::op_desc& op);
 
