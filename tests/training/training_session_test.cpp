@@ -9,7 +9,10 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cmath>
+#include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -91,6 +94,126 @@ TEST_CASE_FIXTURE(lines,
   CHECK(losses == whole);
 }
 
+TEST_CASE_FIXTURE(lines, "a run that its source, a bad batch or a callback has "
+                         "ended goes on with the next step") {
+  const auto whole = losses_of(*this, 12);
+  const auto make = [&](std::uint64_t e, std::uint64_t i) {
+    return batch(e * epoch + i);
+  };
+  std::uint64_t bad = 6; // the step at which something fails, once
+  const auto fails = [&](std::uint64_t step) {
+    return step == bad && std::exchange(bad, ~0u) == step;
+  };
+  const auto throwing = make_generator_source(
+    [&](std::uint64_t e, std::uint64_t i) {
+      if (fails(e * epoch + i))
+        throw std::runtime_error("the exchange is closed");
+      return make(e, i);
+    },
+    form);
+  const auto spoilt = make_generator_source(
+    [&](std::uint64_t e, std::uint64_t i) {
+      auto made = make(e, i);
+      if (fails(e * epoch + i))
+        made.erase("y");
+      return made;
+    },
+    form);
+  const auto throws_at = [&](std::uint64_t step) {
+    if (fails(step))
+      throw std::runtime_error("a callback");
+  };
+  training_observer of_steps, of_ends, of_epochs;
+  of_steps.step = [&](const step_metrics& m) { throws_at(m.step); };
+  of_ends.done = [&](const run_position& at) { throws_at(at.steps); };
+  of_epochs.epoch = [&](std::uint64_t number, double, double) {
+    if (number == 1)
+      throws_at(bad);
+  };
+  for (const auto& [data, observer] :
+       {std::pair{throwing.get(), training_observer{}},
+        std::pair{spoilt.get(), training_observer{}},
+        std::pair{source.get(), of_steps}, std::pair{source.get(), of_ends},
+        std::pair{source.get(), of_epochs}}) {
+    bad = 6;
+    training_session session{make_line_program(), options()};
+    std::vector<double> told;
+    auto watching = observer;
+    watching.fetched = [&](const step_result& r) { told.push_back(r.loss); };
+    CHECK_THROWS(session.run(*data, {.steps = 12}, watching));
+    const auto done = session.position().steps;
+    CHECK(done >= 5);
+    if (data != source.get()) { // steps in flight were reported
+      CHECK(done == 6);
+      CHECK(told == std::vector<double>(whole.begin(), whole.begin() + 6));
+    }
+    const auto rest = session.run(*data, {.steps = 12});
+    CHECK(rest.history.steps
+          == std::vector<double>(whole.begin() + static_cast<long>(done),
+                                 whole.end()));
+    CHECK(rest.history.epochs.size() == 3 - done / epoch);
+  }
+}
+
+TEST_CASE_FIXTURE(lines, "a session goes on after a step that has failed, with "
+                         "the random numbers of the run") {
+  graph::network net;
+  auto x = net.data("x", {-1, 1}), y = net.data("y", {-1, 1});
+  auto hidden = layers::dropout(layers::fc(x, 8), {.probability = 0.5f});
+  auto far = layers::square(layers::sub(layers::fc(hidden, 1), y));
+  optimizer::sgd({.learning_rate = 0.1f}).minimize(layers::mean(far));
+  const auto program = make_training_program(net.startup, net.main);
+  auto checking = options();
+  checking.executor.hooks.check_nan = true;
+  training_session undisturbed{program, checking};
+  const auto whole = undisturbed.run(*source, {.steps = 10}).history.steps;
+
+  bool fails = true;
+  const auto nan_once = make_generator_source(
+    [&](std::uint64_t e, std::uint64_t i) {
+      auto made = batch(e * epoch + i);
+      if (e * epoch + i == 4 && std::exchange(fails, false))
+        made["x"].values<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+      return made;
+    },
+    form);
+  training_session session{program, checking};
+  CHECK(caught([&] { session.run(*nan_once, {.steps = 10}); }).code()
+        == errc::not_finite);
+  CHECK(session.position().steps == 4);
+  CHECK(session.run(*nan_once, {.steps = 10}).history.steps
+        == std::vector<double>(whole.begin() + 4, whole.end()));
+}
+
+TEST_CASE_FIXTURE(lines, "callbacks cannot begin a run, nor read parameters "
+                         "that steps use") {
+  temporary_folder folder;
+  training_session session{make_line_program(), options(folder.path())};
+  std::vector<error> refused;
+  std::uint64_t rests = 0;
+  training_observer observer;
+  observer.step = [&](const step_metrics& m) {
+    if (m.step == 1)
+      refused = {caught([&] { session.run(*source, {.steps = 1}); }),
+                 caught([&] { session.save(folder.path() / "net"); }),
+                 caught([&] { session.take_snapshot(); }),
+                 caught([&] { session.evaluate(*source); })};
+  };
+  observer.rest_between_epochs = true;
+  observer.epoch = [&](std::uint64_t, double, double) {
+    session.evaluate(*source);
+    session.save(folder.path() / "net");
+    ++rests;
+  };
+  const auto report = session.run(*source, {.epochs = 2}, observer);
+  CHECK(report.history.steps == losses_of(*this, 2 * epoch));
+  CHECK(rests == 2);
+  REQUIRE(refused.size() == 4);
+  CHECK(says(refused[0], "the session is in use"));
+  for (auto& why : refused)
+    CHECK(why.code() == errc::invalid_argument);
+}
+
 TEST_CASE_FIXTURE(lines,
                   "a run that goes on from a snapshot has the same losses, "
                   "bit by bit") {
@@ -132,6 +255,12 @@ TEST_CASE_FIXTURE(lines,
   CHECK(mixed.code() == errc::invalid_argument);
   CHECK(mixed.message().find("has snapshots of an earlier run")
         != std::string::npos);
+  const auto none = caught([&] {
+    auto keeps_none = options(folder.path(), true);
+    keeps_none.snapshots.keep = 0;
+    training_session session{make_line_program(), keeps_none};
+  });
+  CHECK(none.code() == errc::invalid_argument);
 }
 
 TEST_CASE_FIXTURE(lines, "who takes a snapshot is told when it is written") {
@@ -164,6 +293,10 @@ TEST_CASE_FIXTURE(lines, "the learning rate changes between steps") {
   session.set_learning_rate(0.1);
   session.run(*source, {.steps = 8});
   CHECK(session.evaluate(*source).loss < before);
+  for (double rate : {std::nan(""), -0.1, 1e300})
+    CHECK(caught([&] { session.set_learning_rate(rate); }).code()
+          == errc::invalid_argument);
+  CHECK(session.learning_rate() == doctest::Approx(0.1));
 }
 
 TEST_CASE_FIXTURE(lines, "a batch that is refused does not lose a new learning "

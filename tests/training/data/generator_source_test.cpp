@@ -43,11 +43,13 @@ TEST_CASE_FIXTURE(numbers, "an application's function makes each batch") {
   CHECK_FALSE(source->has_ended());
 }
 
-TEST_CASE("an epoch without steps or samples is refused") {
+TEST_CASE("an epoch without steps or samples, and no function, are refused") {
   const auto nothing = [](std::uint64_t, std::uint64_t) { return feed_map{}; };
   CHECK(caught([&] {
           make_generator_source(nothing, {.steps_per_epoch = 0});
         }).code()
+        == errc::invalid_argument);
+  CHECK(caught([] { make_generator_source(nullptr, {}); }).code()
         == errc::invalid_argument);
   CHECK(caught([&] { batch_queue({.batch = 0}, 1); }).code()
         == errc::invalid_argument);

@@ -37,7 +37,7 @@ struct run_position {
 };
 
 /// Callbacks during a training. All are called on the caller's thread, in the
-/// order of steps; empty ones are skipped.
+/// order of steps; empty ones are skipped. What one throws ends the run.
 struct training_observer {
   std::function<void(const step_metrics&)> step;
   /// The step's fetched variables.
@@ -48,7 +48,7 @@ struct training_observer {
   /// If true, no step is in flight while `epoch` is called, and the time of the
   /// call does not count.
   bool rest_between_epochs = false;
-  /// Called at the end of each step. What it throws ends the run.
+  /// Called at the end of each step.
   std::function<void(const run_position&)> done;
   /// True if `pause` is to be called after so many steps of the run, while no
   /// step is in flight. The time of the call does not count.
@@ -83,17 +83,20 @@ void forget_steps_from(std::uint64_t steps, training_report& report);
 /// source has no more batches, or the observer stops it. A stop within a step
 /// ends the run after the steps in flight, whose results are reported. Up to
 /// `in_flight` steps overlap, so that the next batch is made while a step runs.
-/// Throws the error of a failed step.
+///
+/// Throws the error of a failed step, and what the source or a callback throws.
+/// No step is in flight then. Steps that were have ended: they are reported if
+/// it was the source, or its batch, and only count otherwise.
 ///
 /// Prints nothing, and handles no signals. The executor may be asked and
 /// cancelled by others meanwhile: a cancelled step ends the run without an
 /// error if the observer's `stop` says so.
-/// @param start where the run begins; its steps are among those of the run, and
-///   the last one of them has updated the parameters
+/// @param position where the run begins; its steps are among those of the run,
+///   and the last one of them has updated the parameters. Then where it has
+///   come, also if this throws
 /// @param report gets what this adds, also if it throws
-void run_training(executor& exe, batch_source& source,
-                  const run_position& start, const update_steps& updates,
-                  std::uint32_t in_flight,
+void run_training(executor& exe, batch_source& source, run_position& position,
+                  const update_steps& updates, std::uint32_t in_flight,
                   const std::vector<std::string>& fetches,
                   const training_observer& observer, training_report& report);
 

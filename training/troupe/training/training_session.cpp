@@ -2,9 +2,11 @@
 #include <troupe/training/training_session.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/one_at_a_time.hpp>
 #include <troupe/training/learning_rate.hpp>
 #include <troupe/training/snapshots/run_snapshots.hpp>
 
+#include <cmath>
 #include <utility>
 
 namespace troupe {
@@ -66,11 +68,13 @@ struct training_session::impl {
     exe.emplace(program.main, running);
     snapshots.begin(running);
     position = snapshots.start();
-    exe->continue_from(position.steps);
+    draw_as_position();
   }
 
   feed_map with_rate(feed_map batch);
   void take_back_rate();
+  void draw_as_position();
+  void require_no_step() const;
 
   training_program program;
   session_options options;
@@ -80,6 +84,10 @@ struct training_session::impl {
   run_position position;
   std::optional<float> rate;     // that the next step is to be fed
   std::optional<float> fed_rate; // of the last batch, if that had one
+  // Number of steps that the executor has ended and that are not of the run,
+  // modulo 2^64.
+  std::uint64_t beside_run = 0;
+  one_at_a_time use;
   arena host{make_host_memory_source()};
 };
 
@@ -104,6 +112,7 @@ const run_position& training_session::position() const noexcept {
 training_report training_session::run(batch_source& source,
                                       const training_plan& plan,
                                       training_observer observer) {
+  const one_at_a_time::call here{impl_->use, "the session"};
   const auto epoch = source.steps_per_epoch();
   const update_steps updates{plan.steps > 0 ? plan.steps : plan.epochs * epoch,
                              epoch, impl_->running.accumulate};
@@ -121,11 +130,6 @@ training_report training_session::run(batch_source& source,
     if (observer.pauses_after && observer.pauses_after(done.steps))
       observer.pause(done);
   };
-  own.done = [&](const run_position& done) {
-    impl_->position = done;
-    if (observer.done)
-      observer.done(done);
-  };
   training_report report;
   completed_source completed{source, [this](feed_map batch) {
                                return impl_->with_rate(std::move(batch));
@@ -136,8 +140,10 @@ training_report training_session::run(batch_source& source,
                  report);
   } catch (...) {
     impl_->take_back_rate();
+    impl_->draw_as_position();
     throw;
   }
+  impl_->draw_as_position();
   require_snapshots_written();
   return report;
 }
@@ -178,6 +184,22 @@ void training_session::impl::take_back_rate() {
     rate = fed_rate;
 }
 
+/// Steps that have failed or were cancelled are none of the run: its next step
+/// is to draw the random numbers of its own number.
+void training_session::impl::draw_as_position() {
+  const auto beside = exe->steps_ended() - position.steps;
+  if (beside != beside_run)
+    exe->continue_from(position.steps);
+  beside_run = beside;
+}
+
+void training_session::impl::require_no_step() const {
+  if (exe->is_running())
+    throw error(errc::invalid_argument,
+                "steps are running that use the parameters: a callback that "
+                "needs them is `pause`, or `epoch` with `rest_between_epochs`");
+}
+
 double training_session::learning_rate() const {
   const auto name = learning_rate_variable(impl_->program.main);
   if (impl_->rate)
@@ -192,8 +214,14 @@ double training_session::learning_rate() const {
 }
 
 void training_session::set_learning_rate(double rate) {
-  learning_rate_variable(impl_->program.main); // throws if there is none
-  impl_->rate = static_cast<float>(rate);
+  const auto name = learning_rate_variable(impl_->program.main);
+  const auto fed = static_cast<float>(rate);
+  if (!std::isfinite(fed) || fed < 0)
+    throw error(errc::invalid_argument,
+                "the learning rate is " + std::to_string(rate)
+                  + ", but must be a finite float32 of at least 0",
+                {.variable = name});
+  impl_->rate = fed;
 }
 
 executor_options training_session::options_of_evaluation() const {
@@ -207,6 +235,7 @@ executor_options training_session::options_of_evaluation() const {
 }
 
 std::shared_ptr<scope> training_session::copied_parameters() {
+  impl_->require_no_step();
   exe().synchronize_parameters();
   return copy_parameters(*impl_->running.parameters, impl_->program.test);
 }
@@ -224,6 +253,7 @@ void training_session::take_snapshot(snapshot_written written) {
   if (impl_->options.snapshots.folder.empty())
     throw error(errc::invalid_argument,
                 "the session has no folder for snapshots");
+  impl_->require_no_step();
   impl_->snapshots.take(exe(), impl_->position, std::move(written));
 }
 
@@ -241,6 +271,7 @@ std::vector<std::string> training_session::take_notes() {
 }
 
 void training_session::save(const std::filesystem::path& folder) {
+  impl_->require_no_step();
   exe().synchronize_parameters();
   refresh_coalesced(impl_->program, *impl_->running.parameters);
   const auto batch = impl_->options.batches ? impl_->options.batches->batch : 0;

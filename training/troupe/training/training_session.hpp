@@ -67,6 +67,10 @@ public:
   /// `run_training` does. The observer's `pauses_after` and `pause` are called
   /// besides the session's own pauses for snapshots. Waits for the last
   /// snapshot and throws error(io_failure) if one could not be written.
+  ///
+  /// If this throws, no step is running, `position` counts all steps that have
+  /// updated the parameters, and the session can go on. A callback cannot begin
+  /// another run: error(invalid_argument).
   training_report run(batch_source& source, const training_plan& plan,
                       training_observer observer = {});
 
@@ -83,26 +87,28 @@ public:
   /// The learning rate of the next step. Throws as `learning_rate_variable`
   /// does. Call it while no step is running.
   double learning_rate() const;
-  /// Steps that begin from now on use this rate. Throws as above.
+  /// Steps that begin from now on use this rate. Throws as above, and
+  /// error(invalid_argument) for one that is negative or no finite float32.
   void set_learning_rate(double rate);
 
   /// Loss and accuracy with the present parameters, on the first device,
-  /// without disturbing the training. Call it while no step is running.
+  /// without disturbing the training. Throws error(invalid_argument) while a
+  /// step is running.
   /// @param steps batches; 0: an epoch of `samples`
   evaluation evaluate(batch_source& samples, std::uint64_t steps = 0);
   /// The options of an executor that evaluates on copies of the parameters:
   /// the first device, the same actor system.
   executor_options options_of_evaluation() const;
-  /// Copies of the parameters and statistics that the test program has. Call it
-  /// while no step is running.
+  /// Copies of the parameters and statistics that the test program has. Throws
+  /// error(invalid_argument) while a step is running.
   std::shared_ptr<scope> copied_parameters();
 
   /// Called when a snapshot is written: why it could not be, or nothing.
   using snapshot_written =
     std::function<void(const std::optional<std::string>& failure)>;
   /// Takes a snapshot and writes it while training goes on. Waits for the one
-  /// before. Call it while no step is running. Throws error(invalid_argument)
-  /// if the session has no folder for snapshots.
+  /// before. Throws error(invalid_argument) while a step is running, and if the
+  /// session has no folder for snapshots.
   /// @param written is called on another thread; can be empty
   void take_snapshot(snapshot_written written = {});
   /// Waits until all is written. Throws error(io_failure).
@@ -112,8 +118,8 @@ public:
   /// What the application may want to show of the snapshots, a line each.
   std::vector<std::string> take_notes();
 
-  /// Writes a program folder with the present parameters. Call it while no step
-  /// is running. Throws error(io_failure).
+  /// Writes a program folder with the present parameters. Throws
+  /// error(io_failure), and error(invalid_argument) while a step is running.
   void save(const std::filesystem::path& folder);
 
 private:

@@ -551,8 +551,9 @@ void training_run::train_epoch(held_out_test& held_out,
       ranks->step_ended();
       then(done);
     };
+  auto position = state_.position;
   try {
-    run_training(exe, *source_, state_.position, updates(), in_flight, fetches,
+    run_training(exe, *source_, position, updates(), in_flight, fetches,
                  observer, report_);
   } catch (const error& failure) {
     dump_after(failure, exe);

@@ -22,7 +22,10 @@ generated_batches checked(generated_batches form) {
 class generator_source final : public batch_source {
 public:
   generator_source(batch_function make, generated_batches form)
-    : make_(std::move(make)), form_(checked(form)) {}
+    : make_(std::move(make)), form_(checked(form)) {
+    if (!make_)
+      throw error(errc::invalid_argument, "no function that makes batches");
+  }
 
   std::uint64_t steps_per_epoch() const override {
     return form_.steps_per_epoch;

@@ -27,8 +27,8 @@ using batch_function =
 
 /// Batches that `make` makes when the run wants them. With
 /// `make_prefetching_source` an actor calls it ahead of the run, by a bounded
-/// number of batches. Throws error(invalid_argument) if there are no steps or
-/// no samples.
+/// number of batches. Throws error(invalid_argument) if there is no function,
+/// no step or no sample.
 std::unique_ptr<batch_source> make_generator_source(batch_function make,
                                                     generated_batches form);
 

@@ -13,6 +13,8 @@ run_snapshots::run_snapshots(const snapshot_options& options,
     memory_(make_host_memory_source()) {
   if (options.folder.empty())
     return;
+  if (options.keep == 0)
+    throw error(errc::invalid_argument, "no snapshots are to be kept");
   snapshot_folder folder{options.folder, rank.number, rank.ranks};
   folder.require_writable();
   if (options.resume) {
