@@ -328,6 +328,31 @@ TEST_CASE("a function that gets an answer can ask again") {
   CHECK(done.get_future().get() == 100);
 }
 
+TEST_CASE("a function that gets an answer can replace the parameters") {
+  const auto other = multiplier(10);
+  for (const bool warms_up : {false, true}) {
+    auto made = multiplier();
+    auto options = asking_for(made);
+    if (warms_up)
+      options.example = share_batch(numbers({1}));
+    session_of asked{std::move(made), options};
+    std::promise<void> replaced;
+    asked.session.predict(numbers({2}), [&](const prediction_outcome&) {
+      CHECK_NOTHROW(asked.session.replace_parameters(other.parameters));
+      replaced.set_value();
+    });
+    replaced.get_future().wait();
+    CHECK(asked.ask(numbers({2})) == std::vector<float>{20});
+  }
+}
+
+TEST_CASE("a request without a function for its answer is refused") {
+  auto asked = multiplying();
+  CHECK(caught([&] { asked.session.predict(numbers({1}), nullptr); }).code()
+        == errc::invalid_argument);
+  CHECK(asked.session.counts().requests == 0);
+}
+
 TEST_CASE("two sessions of one process have nothing in common") {
   auto twos = multiplier(2), threes = multiplier(3);
   session_of one{twos, asking_for(twos)}, other{threes, asking_for(threes)};

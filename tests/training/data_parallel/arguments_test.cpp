@@ -7,9 +7,11 @@
 #include <troupe/kernels/sim/sim_device.hpp>
 
 #include <algorithm>
+#include <latch>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -31,6 +33,21 @@ struct picky_kernel final : kernel {
     auto out = ctx.output(is_gradient ? "X@GRAD" : "Out", x.dims(), x.type());
     std::ranges::copy(x.values<float>(), out.values<float>().begin());
   }
+};
+
+/// Copies its input, once the test says so.
+struct held_kernel final : kernel {
+  held_kernel(std::latch& inside, std::latch& go_on)
+    : inside_(inside), go_on_(go_on) {}
+  void run(kernel_context& ctx) override {
+    inside_.count_down();
+    go_on_.wait();
+    const auto x = ctx.input("X");
+    auto out = ctx.output("Out", x.dims(), x.type());
+    std::ranges::copy(x.values<float>(), out.values<float>().begin());
+  }
+  std::latch& inside_;
+  std::latch& go_on_;
 };
 
 /// A batch norm, and then that op in place of relu.
@@ -129,6 +146,39 @@ TEST_CASE_FIXTURE(picky,
   CHECK_FALSE(net_module->gradient("batch_norm_0.b_0"));
   CHECK(distance(made.backward({good}).outputs[0], good) < 1e-6);
   CHECK(net_module->gradient("batch_norm_0.b_0"));
+}
+
+TEST_CASE_FIXTURE(mlp, "a second derivative is refused in one line") {
+  data_parallel model{net_module, ids("cpu:2")};
+  const auto made = model.forward(torch["mlp5.x"]);
+  const auto first = made.backward({torch["mlp5.y.grad"]});
+  const auto e = caught([&] { first.backward(first.outputs); });
+  CHECK(e.code() == errc::unsupported_op);
+  CHECK(says(e, "there are no second derivatives"));
+}
+
+TEST_CASE_FIXTURE(picky, "a second thread in a model is refused, and the first "
+                         "goes on") {
+  std::latch is_inside{1}, is_refused{1};
+  auto kernels = std::make_shared<kernel_table>(cpu_kernels());
+  const auto make = [&](const attribute_map&) -> std::unique_ptr<kernel> {
+    return std::make_unique<held_kernel>(is_inside, is_refused);
+  };
+  kernels->add("relu", device_kind::cpu, kernel_maker{make});
+  options.kernels = kernels;
+  data_parallel model{net_module, ids("cpu"), std::nullopt, options};
+  const auto good = counting({3, 2}, 1);
+  std::thread first{
+    [&] { CHECK(distance(model.forward(good).outputs[0], good) == 0); }};
+  is_inside.wait();
+  for (auto& second : {caught([&] { model.forward(good); }),
+                       caught([&] { model.evaluate(good); }),
+                       caught([&] { model.update(); })}) {
+    CHECK(second.code() == errc::invalid_argument);
+    CHECK(says(second, "the model is in use"));
+  }
+  is_refused.count_down();
+  first.join();
 }
 
 TEST_CASE_FIXTURE(mlp, "arguments and gradients that do not fit are refused, "

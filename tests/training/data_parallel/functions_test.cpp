@@ -152,6 +152,22 @@ TEST_CASE("what cannot be cut or joined is refused with its shapes") {
   CHECK(caught([&] { gather(on, {}); }).code() == errc::invalid_argument);
   CHECK(caught([&] { gather(on, tensors(3, counting({1}))); }).code()
         == errc::invalid_argument);
+  e = caught([&] { gather(on, tensors(2, counting({1})), 0, 2); });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(says(e, "device number 2 of 2"));
+}
+
+TEST_CASE("functions without devices are refused") {
+  const devices none;
+  const auto x = counting({2});
+  for (auto& e :
+       {caught([&] { scatter(none, x); }), caught([&] { gather(none, {x}); }),
+        caught([&] { broadcast(none, {x}); }),
+        caught([&] { broadcast(none, {x}, 1); }),
+        caught([&] { reduce_add(none, {x}, 1); }), caught([&] {
+          scatter_nested(none, std::pair{x, 1});
+        })})
+    CHECK(e.code() == errc::invalid_argument);
 }
 
 TEST_CASE("the gradient of a broadcast is a sum in the order of devices") {

@@ -5,9 +5,6 @@
 #include <troupe/actors/own_system.hpp>
 #include <troupe/training/actors/predictor_front.hpp>
 
-#include <caf/scoped_actor.hpp>
-
-#include <optional>
 #include <utility>
 
 namespace troupe {
@@ -44,6 +41,11 @@ struct inference_session::impl {
       actors::forget_system();
   }
 
+  struct at_return {
+    const impl& of;
+    ~at_return() { of.forget_system(); }
+  };
+
   void ask(feed_map feeds, std::function<void(prediction_outcome)> done) {
     front.queue->add(share_batch(std::move(feeds)), std::move(done));
   }
@@ -70,23 +72,14 @@ std::future<prediction> inference_session::predict(feed_map feeds) {
 
 void inference_session::predict(feed_map feeds,
                                 std::function<void(prediction_outcome)> done) {
+  if (!done)
+    throw error(errc::invalid_argument, "no function that gets the answer");
   impl_->ask(std::move(feeds), std::move(done));
 }
 
 void inference_session::replace_parameters(const parameter_set& parameters) {
-  std::optional<error> failure;
-  {
-    caf::scoped_actor self{*impl_->system};
-    actors::ask(self, impl_->front.address, caf::infinite, parameters)
-      .receive([] {},
-               [&](const caf::error& why) {
-                 failure.emplace(code_of(why).value_or(errc::cancelled),
-                                 text_of(why));
-               });
-  }
-  impl_->forget_system();
-  if (failure)
-    throw *failure;
+  const impl::at_return forgets{*impl_};
+  impl_->front.replace(parameters);
 }
 
 prediction_counts inference_session::counts() const {

@@ -15,9 +15,8 @@ namespace troupe {
 /// predictor (actors/predictor.hpp) behind functions instead of messages.
 ///
 /// Thread rule: any thread, also in handlers of actors and in functions that
-/// get answers. Exceptions are the constructor, `replace_parameters` and the
-/// destructor: they wait for the predictor, so its own workers must not call
-/// them.
+/// get answers. The exception is the destructor: it waits for the predictor, so
+/// its own workers must not call it, nor functions that get answers.
 class inference_session {
 public:
   /// Starts a predictor with copies of `parameters`, in its own actor system
@@ -41,15 +40,17 @@ public:
   /// (`executor::run`), error(invalid_argument) for one that would set a
   /// parameter, and error(busy) if `most_waiting` requests wait. What fails
   /// later is the future's exception, or `prediction_outcome::failure`.
-  /// `done` is called once, on a worker. It must be short. What it throws is
-  /// dropped.
+  /// `done` is called once, on a worker. It must be short, and must not wait
+  /// for another answer. What it throws is dropped. Without it:
+  /// error(invalid_argument).
   std::future<prediction> predict(feed_map feeds);
   void predict(feed_map feeds, std::function<void(prediction_outcome)> done);
   ///@}
 
   /// Replaces the parameters for all requests that come later, and returns when
-  /// that is done. Requests are answered meanwhile. Throws error(not_found) for
-  /// a parameter that is missing; the old ones then stay.
+  /// that is done. Requests are answered meanwhile. Throws what the constructor
+  /// throws for such parameters, such as error(not_found) for one that is
+  /// missing; the old ones then stay.
   void replace_parameters(const parameter_set& parameters);
 
   /// What the session has done.

@@ -91,6 +91,8 @@ struct predictor_parts {
     return std::make_shared<predicting_executor>(program, options, *queue,
                                                  from);
   }
+  /// Steps that run, and requests that wait, keep the old executor.
+  void replace(const parameter_set& from) const { queue->use(with(from)); }
 };
 
 class predictor_actor final : public inner_predictor::base {
@@ -150,8 +152,7 @@ private:
 
   caf::result<void> replace(const parameter_set& from) {
     try {
-      // Steps that run, and requests that wait, keep the old executor.
-      queue().use(parts_.with(from));
+      parts_.replace(from);
       return caf::unit;
     } catch (const error& why) {
       return to_caf(why);
@@ -291,8 +292,9 @@ actors::predictor_front actors::start_predictor(caf::actor_system& system,
   parts.options = std::move(options);
   auto first = parts.with(parameters);
   auto queue = parts.queue;
+  auto replace = [parts](const parameter_set& from) { parts.replace(from); };
   return {system.spawn<predictor_actor>(std::move(parts), std::move(first)),
-          std::move(queue)};
+          std::move(queue), std::move(replace)};
 }
 
 predictor spawn_predictor(caf::actor_system& system, const graph::program& test,

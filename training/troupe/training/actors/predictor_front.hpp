@@ -4,6 +4,7 @@
 #include <troupe/training/actors/predictor.hpp>
 #include <troupe/training/inference/request_queue.hpp>
 
+#include <functional>
 #include <memory>
 
 namespace troupe::actors {
@@ -12,6 +13,8 @@ namespace troupe::actors {
 struct predictor_front {
   predictor address;
   std::shared_ptr<inference::request_queue> queue;
+  /// Does what a `parameter_set` message does. Any thread.
+  std::function<void(const parameter_set&)> replace;
 };
 
 /// As `spawn_predictor`.

@@ -6,6 +6,7 @@
 #include <troupe/actors/own_system.hpp>
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/one_at_a_time.hpp>
 #include <troupe/training/data_parallel/parallel_apply.hpp>
 #include <troupe/training/data_parallel/replica.hpp>
 
@@ -34,6 +35,13 @@ void check_count(std::size_t given, std::size_t wanted,
     throw error(errc::invalid_argument, std::to_string(given) + " " + what
                                           + ", expected "
                                           + std::to_string(wanted));
+}
+
+/// The gradient of a backward pass. Its programs have no gradient ops.
+differentiable no_second_derivative(const tensors&) {
+  throw error(errc::unsupported_op,
+              "gradients of a module cannot be differentiated again: there are "
+              "no second derivatives");
 }
 
 /// A gradient has the dtype and shape of its output.
@@ -85,6 +93,7 @@ struct data_parallel::impl : std::enable_shared_from_this<impl> {
                               const std::vector<replica_gradients>& made);
   void update();
 
+  one_at_a_time::call enter() { return {use, "the model"}; }
   const module_programs& programs() const { return *what->programs(); }
   executor_options options_of(std::size_t device) const;
 
@@ -97,6 +106,7 @@ struct data_parallel::impl : std::enable_shared_from_this<impl> {
   std::vector<std::unique_ptr<replica>> replicas;
   std::optional<executor> updates;
   std::size_t last_replicas = 0;
+  one_at_a_time use;
 };
 
 data_parallel::impl::impl(std::shared_ptr<graph_module> m,
@@ -249,7 +259,9 @@ differentiable data_parallel::impl::forward(arguments args) {
                        scattered = std::move(scattered),
                        passes = std::move(passes),
                        gathered = std::move(gathered)](const tensors& given) {
-      return differentiable{self->backward(scattered, passes, gathered, given)};
+      const auto here = self->enter();
+      return differentiable{self->backward(scattered, passes, gathered, given),
+                            no_second_derivative};
     };
   return result;
 }
@@ -366,6 +378,7 @@ data_parallel::data_parallel(std::shared_ptr<graph_module> what,
 data_parallel::~data_parallel() = default;
 
 void data_parallel::update() {
+  const auto here = impl_->enter();
   impl_->update();
 }
 
@@ -395,10 +408,12 @@ data_parallel::arguments data_parallel::by_name(const feed_map& named) const {
 }
 
 differentiable data_parallel::run_forward(arguments args) {
+  const auto here = impl_->enter();
   return impl_->forward(std::move(args));
 }
 
 std::vector<tensor> data_parallel::run_evaluation(arguments args) {
+  const auto here = impl_->enter();
   return impl_->evaluate(std::move(args));
 }
 

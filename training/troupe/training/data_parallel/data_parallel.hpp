@@ -67,8 +67,8 @@ struct data_parallel_options {
 /// those of its chunk. If a pass fails, the module is unchanged.
 ///
 /// Thread rule: one thread at a time, and not a handler of an actor in
-/// `data_parallel_options::system`. The module is used by nobody else
-/// meanwhile.
+/// `data_parallel_options::system`. A call during another one throws
+/// error(invalid_argument). The module is used by nobody else meanwhile.
 class data_parallel {
 public:
   /// Throws error(not_found | invalid_argument) for devices as `device_group`
@@ -96,9 +96,10 @@ public:
   /// `backward` takes a gradient for each of them, or a tensor without memory,
   /// which stands for zero. It adds to the gradients of the module, and returns
   /// those of the inputs, in order; those that are not wanted have no memory.
-  /// It uses the parameters as they were in the forward pass, can be called
-  /// again, and can be differentiated no further. Nobody may write to the
-  /// arguments before. It is empty if there are no gradients.
+  /// It uses the parameters as they were in the forward pass, and can be called
+  /// again. There are no second derivatives: the `backward` of what it returns
+  /// throws error(unsupported_op). Nobody may write to the arguments before. It
+  /// is empty if there are no gradients.
   ///
   /// Throws
   /// - error(invalid_argument) for a wrong number of arguments or gradients;

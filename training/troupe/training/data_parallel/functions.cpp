@@ -44,6 +44,19 @@ void require_plain(const tensor& x, const std::string& which) {
     throw error(errc::invalid_argument, which + " has no plain value");
 }
 
+const devices& checked(const devices& on) {
+  if (!on)
+    throw error(errc::invalid_argument, "no devices");
+  return on;
+}
+
+void require_device(const device_group& on, std::optional<std::size_t> to) {
+  if (to && *to >= on.size())
+    throw error(errc::invalid_argument, "device number " + std::to_string(*to)
+                                          + " of " + std::to_string(on.size())
+                                          + ", counted from 0");
+}
+
 tensor zeros(const shape& dims, dtype type) {
   arena host{make_host_memory_source()}; // its blocks outlive it
   auto made = tensor::make(host, dims, type);
@@ -299,6 +312,7 @@ std::vector<std::int64_t> chunk_extents(std::int64_t extent, std::size_t n) {
 
 differentiable scatter(const devices& on, const tensor& x,
                        const scatter_options& how) {
+  checked(on);
   const auto whole = extent_of(x, how.axis);
   if (how.extents.empty())
     return scatter_by(on, x, how.axis, chunk_extents(whole, on->size()));
@@ -308,6 +322,7 @@ differentiable scatter(const devices& on, const tensor& x,
 
 differentiable gather(const devices& on, const std::vector<tensor>& chunks,
                       std::size_t axis, std::optional<std::size_t> to) {
+  require_device(*checked(on), to);
   check_chunks(chunks, axis);
   if (chunks.size() > on->size())
     throw error(errc::invalid_argument,
@@ -329,8 +344,8 @@ differentiable gather(const devices& on, const std::vector<tensor>& chunks,
 
 differentiable broadcast(const devices& on, const std::vector<tensor>& values,
                          std::size_t copies) {
-  const auto n = copies == 0 ? on->size() : copies;
-  if (n > on->size())
+  const auto n = copies == 0 ? checked(on)->size() : copies;
+  if (n > checked(on)->size())
     throw error(errc::invalid_argument, std::to_string(n) + " copies for "
                                           + std::to_string(on->size())
                                           + " devices");
@@ -360,7 +375,8 @@ differentiable broadcast(const devices& on, const std::vector<tensor>& values,
 differentiable reduce_add(const devices& on, const std::vector<tensor>& values,
                           std::size_t count, std::size_t to) {
   const auto n = count == 0 ? 0 : values.size() / count;
-  if (n == 0 || n * count != values.size() || n > on->size() || to >= n)
+  if (n == 0 || n * count != values.size() || n > checked(on)->size()
+      || to >= n)
     throw error(errc::invalid_argument,
                 std::to_string(values.size()) + " tensors cannot be "
                   + std::to_string(count) + " for each of at most "

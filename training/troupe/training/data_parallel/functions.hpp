@@ -38,7 +38,8 @@ struct differentiable {
     backward = {};
 };
 
-/// The devices that the functions below work on.
+/// The devices that the functions below work on. Null: they throw
+/// error(invalid_argument).
 using devices = std::shared_ptr<device_group>;
 
 /// The extents that `torch.chunk` gives the chunks of an axis: ceil(extent / n)
@@ -71,7 +72,7 @@ differentiable scatter(const devices& on, const tensor& x,
 ///
 /// Throws error(shape_mismatch | dtype_mismatch), naming two chunks, if they
 /// differ in more than the extent of the axis, and error(invalid_argument) if
-/// there is no chunk or one has no plain value.
+/// there is no chunk or one has no plain value, or no device `to`.
 /// @param to where the result lies; nothing: in host memory
 differentiable gather(const devices& on, const std::vector<tensor>& chunks,
                       std::size_t axis = 0,

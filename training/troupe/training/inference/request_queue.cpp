@@ -100,6 +100,8 @@ void request_queue::wait_for_end() const {
 
 void request_queue::use(std::shared_ptr<predicting_executor> by) {
   std::lock_guard guard{mutex_};
+  if (closed_)
+    throw *closed_;
   now_.swap(by); // the old one is destroyed after the lock is given up
 }
 

@@ -30,8 +30,8 @@ struct next_step {
 /// it could begin, or that a step has become full before it was due. A batch of
 /// many requests therefore costs a message or two.
 ///
-/// Thread rule: any thread for `add`, `check`, `counts` and `wait_for_end`, the
-/// predictor's handlers for the rest.
+/// Thread rule: any thread for `add`, `check`, `use`, `counts` and
+/// `wait_for_end`, the predictor's handlers for the rest.
 class request_queue {
 public:
   /// Throws error(invalid_argument) for options out of range, and naming a feed
@@ -53,7 +53,7 @@ public:
   void ends();
   void wait_for_end() const;
   ///@}
-  /// Requests that come later run on `by`.
+  /// Requests that come later run on `by`. Throws the reason of `close`.
   void use(std::shared_ptr<predicting_executor> by);
 
   /// The samples of a request. Throws what the executor throws for such feeds,
