@@ -4,6 +4,7 @@
 #include <actors/application.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
+#include <troupe/graph/network.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -13,7 +14,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <latch>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -100,6 +105,37 @@ caf::actor spawn_doer(foreign_application& app, Act act) {
   });
 }
 
+/// Copies its input, once the test says so.
+struct held_kernel final : kernel {
+  held_kernel(std::latch& begun, std::latch& go_on)
+    : begun_(begun), go_on_(go_on) {}
+  void run(kernel_context& ctx) override {
+    begun_.count_down();
+    go_on_.wait();
+    const auto x = ctx.input("X");
+    auto out = ctx.output("Out", x.dims(), x.type());
+    std::ranges::copy(x.values<float>(), out.values<float>().begin());
+  }
+
+private:
+  std::latch& begun_;
+  std::latch& go_on_;
+};
+
+/// x -> "held", an op of the test.
+graph::program held_program() {
+  graph::network net;
+  net.data("x", {-1, 1});
+  net.temporary("y");
+  graph::op_desc op;
+  op.type = "held";
+  op.set_input("X", {"x"});
+  op.set_output("Out", {"y"});
+  net.main.main().ops.push_back(op);
+  net.main.main().find_var("y")->dims = {-1, 1};
+  return net.main;
+}
+
 } // namespace
 
 TEST_SUITE("actors.foreign_system") {
@@ -146,6 +182,33 @@ TEST_CASE("an application's actor answers while steps run") {
     }
     CHECK(right == 50);
   });
+}
+
+TEST_CASE("an application's actor answers while ops keep all workers") {
+  for (int threads : {1, 2}) {
+    const auto workers = static_cast<std::int64_t>(worker_count(threads));
+    foreign_application app{kind::troupe, threads};
+    caf::scoped_actor self{*app.system};
+    const auto peer = app.system->spawn(doubling);
+    std::latch all_busy{workers}, has_answered{1};
+    const auto make = [&](const attribute_map&) -> std::unique_ptr<kernel> {
+      return std::make_unique<held_kernel>(all_busy, has_answered);
+    };
+    auto kernels = std::make_shared<kernel_table>(cpu_kernels());
+    kernels->add("held", device_kind::cpu, kernel_maker{make});
+    executor_options options;
+    options.devices = parse_devices("cpu:" + std::to_string(workers));
+    options.kernels = kernels;
+    options.system = app.system.get();
+    executor exe{held_program(), options};
+    arena memory{make_host_memory_source()};
+    auto step = exe.run_async(
+      {{"x", tensor::make(memory, {workers, 1}, dtype::float32)}});
+    all_busy.wait();
+    CHECK(answers_with(self, peer, 21));
+    has_answered.count_down();
+    step.get();
+  }
 }
 
 TEST_CASE("two executors run steps concurrently in one actor system") {

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -343,6 +344,62 @@ TEST_CASE("a borrower that sleeps is woken by what it waits for") {
     }
     q.give_back(seat);
     CHECK(count == round);
+  }
+}
+
+TEST_CASE("a guest does not wait for a job that keeps all workers") {
+  job_queue q{1};
+  std::latch is_busy{1}, guest_has_run{1};
+  struct long_job final : job {
+    std::latch& busy;
+    std::latch& end;
+    long_job(std::latch& b, std::latch& e) : busy(b), end(e) {}
+    void run(worker&) override {
+      busy.count_down();
+      end.wait();
+    }
+  } keeps_it{is_busy, guest_has_run};
+  std::thread owner([&] {
+    worker here{q, 0};
+    while (auto found = q.wait(0))
+      if (found.work)
+        here.run_chain(*found.work);
+  });
+  std::thread stand_in([&] {
+    while (q.wait_for_guest())
+      guest_has_run.count_down();
+  });
+  q.push(keeps_it);
+  is_busy.wait();
+  int guest = 0;
+  q.push_guest(&guest);
+  guest_has_run.wait();
+  q.stop();
+  owner.join();
+  stand_in.join();
+}
+
+TEST_CASE("a guest's guests run next, and jobs after a few of them") {
+  job_queue q{1};
+  worker here{q, 0};
+  int first = 0, second = 0, others = 0;
+  struct quick_job final : job {
+    void run(worker&) override {}
+  } work;
+  for (int round = 0; round < 8; ++round) {
+    q.push_guest(&first);
+    CHECK(q.wait(0).guest == &first);
+    q.push(work);
+    q.push_guest(&second);
+    CHECK(q.wait(0).guest == &second);
+    for (int i = 0; i < 20; ++i)
+      q.push_guest(&others);
+    int before_work = 0;
+    while (q.wait(0).work != &work)
+      ++before_work;
+    CHECK(before_work <= 16);
+    while (q.pop_guest()) {
+    }
   }
 }
 

@@ -27,11 +27,13 @@ struct setting {
   bool with_guests = false;
   bool with_jobs = true;
   bool with_stop = false;
-  int pushes_more = -1;     ///< this job pushes job 2
-  int ends = -1;            ///< this job is what the borrower waits for
-  int waits_for = -1;       ///< job 0 ends when this job has run
-  bool guests_meet = false; ///< guest 0 waits for guest 1
-  bool looks_near = false;  ///< owners look for guests before they search
+  int pushes_more = -1;             ///< this job pushes job 2
+  int ends = -1;                    ///< this job is what the borrower waits for
+  int waits_for = -1;               ///< job 0 ends when this job has run
+  bool guests_meet = false;         ///< guest 0 waits for guest 1
+  bool job_waits_for_guest = false; ///< job 0 ends when guest 0 has run
+  bool with_stand_in = false;
+  bool looks_near = false; ///< owners look for guests before they search
   mistakes wrong = {};
 };
 
@@ -57,6 +59,10 @@ void run_job(queue_program& w, const setting& t, std::size_t s) {
       [v = of(runs, static_cast<std::size_t>(t.waits_for))](memory_access& a) {
         return a.local(job) != 0 || a.load(v) != 0;
       });
+  if (t.job_waits_for_guest)
+    w.step(
+      "wait for a guest", kind::plain, 0, [](memory_access&) {},
+      [](memory_access& a) { return a.load(guest_runs) != 0; });
   only(t.ends, [&] { w.tell_end(); });
 }
 
@@ -105,7 +111,7 @@ void look_everywhere(queue_program& w, const setting& t, std::size_t s,
 /// The worker's own thread: `wait` and the run of what it returns; and the step
 /// at which it sleeps.
 std::pair<program, std::uint8_t> owner(const setting& t, std::size_t s) {
-  queue_program w{t.seats, t.wrong};
+  queue_program w{t.seats, t.wrong, t.with_stand_in};
   const auto top = w.new_label(), found = w.new_label(), guest = w.new_label(),
              beside = w.new_label(), leave = w.new_label();
   w.mark(top);
@@ -171,9 +177,23 @@ std::pair<program, std::uint8_t> owner(const setting& t, std::size_t s) {
   return {w.finish(), asleep};
 }
 
+/// The stand-in: `wait_for_guest`, and the run of what it returns.
+program stand_in_of(const setting& t) {
+  queue_program w{t.seats, t.wrong, t.with_stand_in};
+  const auto top = w.new_label(), none = w.new_label();
+  w.mark(top);
+  w.take(guests, guest_flag, none);
+  w.pass_guests_on();
+  run_guest(w, t);
+  w.go_to(top);
+  w.mark(none);
+  w.sleep_as_stand_in(top);
+  return w.finish();
+}
+
 /// A thread that waits for a job's end in seat 0, if it can have it.
 program borrower(const setting& t) {
-  queue_program w{t.seats, t.wrong};
+  queue_program w{t.seats, t.wrong, t.with_stand_in};
   const auto top = w.new_label(), found = w.new_label(), leave = w.new_label(),
              taken = w.new_label(), end = w.new_label();
   w.borrow(0, taken);
@@ -205,7 +225,7 @@ program borrower(const setting& t) {
 /// A thread outside: job j goes to the list of worker j modulo seats.
 program pusher(const setting& t, std::initializer_list<int> jobs,
                std::initializer_list<int> pushed_guests = {}) {
-  queue_program w{t.seats, t.wrong};
+  queue_program w{t.seats, t.wrong, t.with_stand_in};
   for (auto j : jobs)
     w.push_to(static_cast<std::size_t>(j) % t.seats, j);
   for (auto g : pushed_guests)
@@ -261,8 +281,11 @@ outcome run(const setting& t, memory rules, std::vector<program> others,
   const auto owners = t.seats;
   for (auto& o : others)
     m.threads.push_back(std::move(o));
+  const auto count = m.threads.size(); // without the stand-in, which stays
+  if (t.with_stand_in)
+    m.threads.push_back(stand_in_of(t));
   m.always = no_double_run;
-  m.at_end = [=, count = m.threads.size()](const state& s) -> std::string {
+  m.at_end = [=](const state& s) -> std::string {
     const auto wrong = all_done(s, t, jobs, guests_pushed);
     if (!wrong.empty())
       return wrong;
@@ -298,7 +321,7 @@ outcome given_to_borrower(const mistakes& wrong, memory rules) {
                   .pushes_more = 0,
                   .waits_for = 2,
                   .wrong = wrong};
-  queue_program w{t.seats, t.wrong};
+  queue_program w{t.seats, t.wrong, t.with_stand_in};
   w.push_to(1, 0);
   w.tell_end();
   return run(t, rules, {w.finish(), borrower(t)}, 0b101);
@@ -327,6 +350,15 @@ outcome borrowed_beside_guest(const mistakes& wrong, memory rules) {
              1);
 }
 
+/// The only owner is busy until the guest has run.
+outcome guest_beside_long_job(const mistakes& wrong, memory rules) {
+  const setting t{.with_guests = true,
+                  .job_waits_for_guest = true,
+                  .with_stand_in = true,
+                  .wrong = wrong};
+  return run(t, rules, {pusher(t, {0}), pusher(t, {}, {0})}, 0b001, 1);
+}
+
 /// Two guests of which the first waits for the second.
 outcome guests_that_meet(const mistakes& wrong, memory rules) {
   const setting t{.seats = 2,
@@ -347,7 +379,7 @@ outcome guests_that_meet_beside_borrower(const mistakes& wrong, memory rules) {
                   .with_jobs = false,
                   .guests_meet = true,
                   .wrong = wrong};
-  queue_program w{t.seats, t.wrong};
+  queue_program w{t.seats, t.wrong, t.with_stand_in};
   const auto taken = w.new_label();
   w.borrow(0, taken);
   w.end_search(0);
@@ -406,6 +438,10 @@ TEST_CASE("guests wake owners, whoever serves") {
   }
 }
 
+TEST_CASE("a guest is not left to an owner that is busy") {
+  check_all_rules([](memory m) { return guest_beside_long_job({}, m); });
+}
+
 TEST_CASE("stopped workers leave when no job is left") {
   check_all_rules([](memory m) { return stopped_workers({}, m); });
 }
@@ -432,6 +468,14 @@ TEST_CASE("each mistake is found") {
   CHECK(borrowed_beside_guest({.wakes_once = true}, plain).failure != "");
   CHECK(guests_that_meet({.ignores_guests = true}, plain).failure != "");
   CHECK(guests_that_meet({.stays_without_search = true}, plain).failure != "");
+  CHECK(guest_beside_long_job({.ignores_guests = true}, plain).failure != "");
+  CHECK(guest_beside_long_job({.forgets_stand_in = true}, plain).failure != "");
+  CHECK(guest_beside_long_job({.stand_in_sleeps_blindly = true}, plain).failure
+        != "");
+  CHECK(guest_beside_long_job({.no_fence_before_stand_in_sleeps = true},
+                              memory::buffered)
+          .failure
+        != "");
   CHECK(guests_that_meet_beside_borrower({.keeps_guests = true}, plain).failure
         != "");
 }

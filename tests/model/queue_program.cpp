@@ -219,7 +219,39 @@ void queue_program::wake_owner_if_none_searches() {
          });
   for (std::size_t s = 0; s < seats_; ++s)
     wake_owner(s, behind);
+  if (has_stand_in_ && !wrong_.forgets_stand_in)
+    wake_stand_in();
   mark(behind);
+}
+
+void queue_program::wake_stand_in() {
+  const auto behind = new_label();
+  branch(
+    "does the stand-in sleep?",
+    [](memory_access& a) { return a.load(stand_in) == 0; }, behind);
+  step("wake the stand-in", kind::release, stand_in,
+       [](memory_access& a) { a.shared(stand_in) = 0; });
+  mark(behind);
+}
+
+void queue_program::sleep_as_stand_in(label awake) {
+  const auto wait = new_label();
+  step("the stand-in lies down", kind::plain, 0,
+       [](memory_access& a) { a.store(stand_in, 1); });
+  if (!wrong_.no_fence_before_stand_in_sleeps)
+    fence("F2");
+  if (!wrong_.stand_in_sleeps_blindly) {
+    branch(
+      "no guest?", [](memory_access& a) { return a.load(guests) == 0; }, wait);
+    step("the stand-in rises", kind::plain, 0,
+         [](memory_access& a) { a.store(stand_in, 0); });
+    go_to(awake);
+  }
+  mark(wait);
+  step(
+    "sleep", kind::plain, 0,
+    [=, jump = jump_](memory_access& a) { jump(a, awake); },
+    [](memory_access& a) { return a.load(stand_in) == 0; });
 }
 
 void queue_program::wake_borrowers() {

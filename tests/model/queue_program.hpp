@@ -36,6 +36,7 @@ enum shared : variable {
   guest_flag = flags + most_seats,
   runs,                          ///< test: how often a job has run
   guest_runs = runs + job_count, ///< test: guests that have run
+  stand_in,                      ///< 1 while the stand-in sleeps
 };
 
 /// Bits of a seat's word, as in worker_seat.
@@ -69,6 +70,9 @@ struct mistakes {
   bool stays_without_search = false; ///< does not sleep, but no longer searches
   bool keeps_guests =
     false; ///< an owner beside a borrower, which has taken one
+  bool forgets_stand_in = false;        ///< who pushes a guest
+  bool stand_in_sleeps_blindly = false; ///< without a look
+  bool no_fence_before_stand_in_sleeps = false;
 };
 
 constexpr variable of(variable first, std::size_t number) {
@@ -87,8 +91,9 @@ enum local : std::size_t { job, word, look, kept };
 /// operation that ends at a label of the caller's falls through otherwise.
 class queue_program {
 public:
-  queue_program(std::size_t seats, const mistakes& wrong)
-    : seats_(seats), wrong_(wrong) {}
+  queue_program(std::size_t seats, const mistakes& wrong,
+                bool has_stand_in = false)
+    : seats_(seats), wrong_(wrong), has_stand_in_(has_stand_in) {}
 
   using label = std::size_t;
   label new_label() { return labels_++; }
@@ -132,6 +137,7 @@ public:
   void sleep(std::size_t s, value bit, const std::vector<variable>& reasons,
              label awake);
   void sleep_beside_borrower(std::size_t s, label awake);
+  void sleep_as_stand_in(label awake);
   /// Goes to `taken` if the seat cannot be had.
   void borrow(std::size_t s, label taken);
   void give_back(std::size_t s);
@@ -161,6 +167,7 @@ private:
   void wake_owner(std::size_t s, label woken);
   void wake_if_nobody_searches();
   void wake_owner_if_none_searches();
+  void wake_stand_in();
   void wake_borrowers();
   // The owner of a seat that is lent has seen a job, which is not its affair.
   void hand_on(std::size_t s);
@@ -173,6 +180,7 @@ private:
 
   std::size_t seats_;
   mistakes wrong_;
+  bool has_stand_in_;
   program code_;
   std::size_t labels_ = 0;
   std::uint8_t asleep_ = 0;

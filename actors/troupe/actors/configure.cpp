@@ -23,17 +23,25 @@ void init_message_types() {
   actors::register_types<caf::id_block::troupe_nodes>();
 }
 
+namespace {
+
+actors::scheduling for_application(int threads) {
+  return {.workers = worker_count(threads), .with_stand_in = true};
+}
+
+} // namespace
+
 void configure(caf::actor_system_config& cfg, int threads) {
-  const auto count = worker_count(threads);
-  require_system_threads(count);
+  const auto how = for_application(threads);
+  require_system_threads(how.workers + 1);
   init_message_types();
-  actors::configure_scheduler(cfg, count);
+  actors::configure_scheduler(cfg, how);
 }
 
 std::unique_ptr<caf::actor_system>
 make_actor_system(caf::actor_system_config& cfg, int threads) {
   configure(cfg, threads);
-  return actors::make_scheduled_system(cfg);
+  return actors::make_scheduled_system(cfg, for_application(threads));
 }
 
 void require_system_threads(std::size_t workers) {

@@ -25,7 +25,9 @@ void init_message_types();
 
 /// Installs Troupe's scheduling policy in `cfg`: workers take their jobs from a
 /// Troupe queue. If there are as many workers as cores, each worker is pinned
-/// to a core. CAF's own actors use the same queue. Call this before the actor
+/// to a core. CAF's own actors use the same queue. One more thread runs them
+/// while all workers run ops, so that their messages need not wait for an op to
+/// end. Call this before the actor
 /// system is created. Throws like `require_system_threads` and
 /// `init_message_types`, which it calls.
 ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/own_system.hpp>
 
+#include <troupe/actors/caf/inside.hpp>
 #include <troupe/actors/configure.hpp>
 
 #include <caf/io/middleman.hpp>
@@ -10,12 +11,15 @@
 namespace troupe::actors {
 
 own_system::own_system(int threads, bool over_processes) {
-  if (over_processes) {
-    constexpr std::size_t of_middleman = 2;
+  // No actors of an application, so no stand-in for them.
+  const scheduling how{.workers = worker_count(threads)};
+  const std::size_t of_middleman = over_processes ? 2 : 0;
+  if (over_processes)
     config.load<caf::io::middleman>();
-    require_system_threads(worker_count(threads) + of_middleman);
-  }
-  system = make_actor_system(config, threads);
+  require_system_threads(how.workers + of_middleman);
+  init_message_types();
+  configure_scheduler(config, how);
+  system = make_scheduled_system(config, how);
 }
 
 } // namespace troupe::actors

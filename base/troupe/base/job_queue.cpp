@@ -246,12 +246,26 @@ found_work job_queue::wait(std::size_t index) noexcept {
   }
 }
 
+void* job_queue::wait_for_guest() noexcept {
+  auto& s = *state_;
+  for (;;) {
+    if (auto* g = s.guests.take_oldest()) {
+      s.pass_guests_on();
+      return g;
+    }
+    if (s.stopped.load(std::memory_order_relaxed))
+      return nullptr;
+    s.sleep_as_stand_in();
+  }
+}
+
 void job_queue::stop() noexcept {
   auto& s = *state_;
   s.stopped.store(true, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst); // F1
   for (auto& p : s.places)
     s.wake_owner(p);
+  s.wake_stand_in();
 }
 
 void job_queue::restart() noexcept {

@@ -178,7 +178,9 @@ public:
 ///
 /// *Guests* can run only on the workers' own threads: they are the actors of
 /// the actor system with which the queue shares its workers. The queue treats
-/// them as opaque pointers.
+/// them as opaque pointers. A guest must not wait for a long job, so there can
+/// be a *stand-in*: a thread without a seat that takes guests while no worker
+/// is free.
 ///
 /// A thread that waits for the results of jobs can *borrow* the seat of a
 /// sleeping worker and serve in its place. No thread then needs to be woken,
@@ -220,6 +222,10 @@ public:
   found_work wait(std::size_t index) noexcept;
   /// Takes the oldest guest; null if there is none.
   void* pop_guest() noexcept;
+  /// Takes the next guest for the stand-in; sleeps until there is one and no
+  /// worker searches or sleeps. Returns null once the queue is stopped. On one
+  /// thread, which is no worker of this queue.
+  void* wait_for_guest() noexcept;
 
   /// Makes `wait` return nothing to all workers once no jobs are left.
   void stop() noexcept;

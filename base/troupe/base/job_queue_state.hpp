@@ -33,7 +33,8 @@ namespace troupe {
 /// A pusher can rely on a searcher to find its job. If the last searcher finds
 /// something else, it looks once more, after a fence, for jobs that are left
 /// behind, and wakes a sleeper for them. Guests need an owner, so each owner
-/// that ends its search looks for them.
+/// that ends its search looks for them. If no owner searches or sleeps, the
+/// stand-in is woken, which falls asleep by the same rule.
 struct job_queue::state {
   /// How long an idle worker searches for jobs before it sleeps.
   static constexpr std::uint64_t search_ns = 50'000;
@@ -56,6 +57,9 @@ struct job_queue::state {
   alignas(64) std::atomic<outside_work*> outside{nullptr};
   std::atomic<int> outside_users{0};
   std::atomic<bool> stopped{false};
+  /// True while the stand-in sleeps, or is about to. Set by the stand-in,
+  /// cleared (acq_rel) by who wakes it.
+  alignas(64) std::atomic<bool> stand_in_sleeps{false};
 
   bool others_wait() const noexcept {
     return !foreign.empty() || !guests.empty();
@@ -147,7 +151,7 @@ struct job_queue::state {
       wake_one();
   }
 
-  /// A guest needs an owner, not a borrower.
+  /// A guest needs an owner, not a borrower; or the stand-in.
   void wake_owner_if_none_searches() noexcept {
     constexpr auto looking =
       worker_seat::present | worker_seat::up | worker_seat::searching;
@@ -157,10 +161,17 @@ struct job_queue::state {
     for (auto& p : places)
       if (wake_owner(p))
         return;
+    wake_stand_in();
   }
 
-  /// Called by an owner that has looked for guests: pushers may have relied on
-  /// it for more than the one that it takes.
+  void wake_stand_in() noexcept {
+    if (stand_in_sleeps.load(std::memory_order_relaxed)
+        && stand_in_sleeps.exchange(false, std::memory_order_acq_rel))
+      stand_in_sleeps.notify_one();
+  }
+
+  /// Called by who has looked for guests: pushers may have relied on it for
+  /// more than the one that it takes.
   void pass_guests_on() noexcept {
     if (!guests.empty())
       wake_owner_if_none_searches();
@@ -242,9 +253,22 @@ struct job_queue::state {
     return false;
   }
 
-  /// Takes work that is meant for worker `index`.
+  /// Takes work that is meant for worker `index`. Guests that a guest has
+  /// called for run next, here: what they answer would otherwise wait for a job
+  /// of this worker. After `most_guests_in_row` of them, it is the turn of all.
   found_work look_near(std::size_t index, bool with_guests) noexcept {
     auto& p = places[index];
+    found_work found;
+    if (with_guests && p.guests_in_row % most_guests_in_row != 0)
+      found.guest = guests.take_oldest();
+    if (!found)
+      found = look_in_turn(p, with_guests);
+    p.guests_in_row = found.guest ? p.guests_in_row + 1 : 0;
+    return found;
+  }
+  static constexpr std::uint32_t most_guests_in_row = 8;
+
+  found_work look_in_turn(worker_place& p, bool with_guests) noexcept {
     const auto look = ++p.looks;
     if (look % 2 != 0)
       if (auto* j = p.take_own())
@@ -347,6 +371,16 @@ struct job_queue::state {
       return;
     }
     p.seat.sleep_until(bit);
+  }
+
+  /// The stand-in has no guest to run.
+  void sleep_as_stand_in() noexcept {
+    stand_in_sleeps.store(true, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst); // F2
+    if (!guests.empty() || stopped.load(std::memory_order_relaxed))
+      stand_in_sleeps.store(false, std::memory_order_relaxed);
+    else
+      stand_in_sleeps.wait(true, std::memory_order_acquire);
   }
 
   /// The owner of a lent seat has no guest to run.

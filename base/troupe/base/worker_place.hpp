@@ -109,9 +109,11 @@ struct alignas(64) worker_place {
   /// acquire by `quiesce`: a thread that sees it even or changed also sees
   /// everything that the chain did.
   alignas(64) std::atomic<std::uint64_t> epoch{0};
-  // Owned by the server: number of looks for work; jobs since it last took its
-  // oldest job; the worker to which it last gave a job.
+  // Owned by the server: number of looks for work; guests since the last job;
+  // jobs since it last took its oldest job; the worker to which it last gave a
+  // job.
   std::uint32_t looks = 0;
+  std::uint32_t guests_in_row = 0;
   std::uint32_t jobs_since_oldest = 0;
   std::uint32_t partner = 0;
   /// The thread of the latest server, as the system counts threads. Relaxed:

@@ -26,6 +26,10 @@ void begin_worker(std::size_t index, std::size_t workers) {
               ("troupe-work-" + std::to_string(index)).c_str());
 }
 
+void begin_stand_in() {
+  name_thread(::pthread_self(), "troupe-stand-in");
+}
+
 void answer_request(caf::mailbox_element& element, caf::message answer,
                     context ctx) {
   if (element.mid.is_request() && element.sender)

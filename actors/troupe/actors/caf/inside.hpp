@@ -26,20 +26,28 @@ std::string caf_version();
 /// Tells CAF of its own types; see `init_message_types`.
 void init_types_of_caf();
 
-/// The number of workers of a system's scheduler.
+/// The number of workers of a system's scheduler, without a stand-in.
 std::size_t workers_of(caf::actor_system& system);
 /// Runs `task`, to which it takes over one reference, on one of them.
 void run_on_worker(caf::actor_system& system, worker_task* task);
 
+/// The threads of a system with Troupe's scheduling policy.
+struct scheduling {
+  std::size_t workers = 1;
+  /// One more thread, for actors while all workers run ops (`job_queue`).
+  bool with_stand_in = false;
+};
 /// Before the system is made: its number of workers, and Troupe's scheduling
 /// policy, if this CAF takes it from the configuration.
-void configure_scheduler(caf::actor_system_config& config, std::size_t workers);
+void configure_scheduler(caf::actor_system_config& config, scheduling how);
 /// A system with Troupe's scheduling policy, after `configure_scheduler`.
 std::unique_ptr<caf::actor_system>
-make_scheduled_system(caf::actor_system_config& config);
+make_scheduled_system(caf::actor_system_config& config, scheduling how);
 /// The beginning of worker `index` of so many, on its thread: a core of its own
 /// if the workers take all, and a name.
 void begin_worker(std::size_t index, std::size_t workers);
+/// The beginning of a stand-in, on its thread: a name.
+void begin_stand_in();
 /// The number of threads that CAF starts beside a system's workers.
 std::size_t threads_of_caf() noexcept;
 

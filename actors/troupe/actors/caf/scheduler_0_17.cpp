@@ -23,7 +23,9 @@ void enqueue(job_queue& queue, caf::resumable* target) {
 }
 
 /// Scheduling policy for caf::scheduler::coordinator. `dequeue` runs Troupe's
-/// jobs and returns CAF's own resumables.
+/// jobs and returns CAF's own resumables. If there is a stand-in, it is CAF's
+/// last worker.
+template <std::size_t StandIns>
 class policy {
 public:
   struct coordinator_data {
@@ -38,7 +40,9 @@ public:
     explicit worker_data(caf::scheduler::abstract_coordinator* parent) {
       auto& data =
         static_cast<caf::scheduler::coordinator<policy>*>(parent)->data();
-      data.queue = std::make_unique<job_queue>(parent->num_workers());
+      const auto threads = parent->num_workers();
+      data.queue = std::make_unique<job_queue>(
+        threads > StandIns ? threads - StandIns : 1);
     }
     bool begun = false;
   };
@@ -66,10 +70,11 @@ public:
   template <class Worker>
   caf::resumable* dequeue(Worker* self) {
     auto& queue = *self->parent()->data().queue;
-    if (!std::exchange(self->data().begun, true)) {
-      this_thread = {&queue, self->id()};
-      begin_worker(self->id(), queue.workers());
-    }
+    const bool stands_in = self->id() >= queue.workers();
+    if (!std::exchange(self->data().begun, true))
+      begin(queue, self->id(), stands_in);
+    if (stands_in) // nobody stops the queue: CAF ends its workers by a guest
+      return static_cast<caf::resumable*>(queue.wait_for_guest());
     worker here{queue, self->id()};
     for (;;) {
       const auto found = queue.wait(self->id());
@@ -78,6 +83,13 @@ public:
       const running_jobs here_now{self->system()};
       here.run_chain(*found.work);
     }
+  }
+
+  static void begin(job_queue& queue, std::size_t index, bool stands_in) {
+    if (stands_in)
+      return begin_stand_in();
+    this_thread = {&queue, index};
+    begin_worker(index, queue.workers());
   }
 
   template <class Worker>
@@ -101,18 +113,30 @@ public:
   }
 };
 
-using coordinator = caf::scheduler::coordinator<policy>;
+template <std::size_t StandIns>
+using coordinator = caf::scheduler::coordinator<policy<StandIns>>;
+
+/// That of a system whose coordinator is of this type; else nothing.
+template <class Coordinator>
+policy_queue queue_in(caf::actor_system& sys) {
+  auto* own = dynamic_cast<Coordinator*>(&sys.scheduler());
+  return own ? policy_queue{own->data().queue.get(), &own->data().pools}
+             : policy_queue{};
+}
 
 } // namespace
 
-void configure_scheduler(caf::actor_system_config& config,
-                         std::size_t workers) {
-  set_option(config, "scheduler.max-threads", workers);
-  config.load<coordinator>();
+void configure_scheduler(caf::actor_system_config& config, scheduling how) {
+  set_option(config, "scheduler.max-threads",
+             how.workers + (how.with_stand_in ? 1 : 0));
+  if (how.with_stand_in)
+    config.load<coordinator<1>>();
+  else
+    config.load<coordinator<0>>();
 }
 
 std::unique_ptr<caf::actor_system>
-make_scheduled_system(caf::actor_system_config& config) {
+make_scheduled_system(caf::actor_system_config& config, scheduling) {
   return std::make_unique<caf::actor_system>(config);
 }
 
@@ -122,9 +146,8 @@ std::size_t threads_of_caf() noexcept {
 }
 
 policy_queue policy_queue_of(caf::actor_system& sys) {
-  auto* own = dynamic_cast<coordinator*>(&sys.scheduler());
-  return own ? policy_queue{own->data().queue.get(), &own->data().pools}
-             : policy_queue{};
+  const auto found = queue_in<coordinator<1>>(sys);
+  return found.queue ? found : queue_in<coordinator<0>>(sys);
 }
 
 const worker_thread& this_worker_thread() noexcept {
@@ -132,7 +155,8 @@ const worker_thread& this_worker_thread() noexcept {
 }
 
 std::size_t workers_of(caf::actor_system& system) {
-  return system.scheduler().num_workers();
+  const auto own = policy_queue_of(system).queue;
+  return own ? own->workers() : system.scheduler().num_workers();
 }
 
 void run_on_worker(caf::actor_system& system, worker_task* task) {

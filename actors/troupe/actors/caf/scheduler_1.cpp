@@ -38,8 +38,8 @@ public:
 /// Workers take Troupe's jobs and CAF's actors from the same queue.
 class queue_scheduler final : public caf::scheduler {
 public:
-  queue_scheduler(caf::actor_system& system, std::size_t workers)
-    : system_(system), queue_(workers) {}
+  queue_scheduler(caf::actor_system& system, scheduling how)
+    : system_(system), has_stand_in_(how.with_stand_in), queue_(how.workers) {}
 
   void schedule(caf::resumable* what) override { queue_.push_guest(what); }
   void delay(caf::resumable* what) override { queue_.push_guest(what); }
@@ -49,6 +49,10 @@ public:
       threads_.push_back(system_.launch_thread("troupe.worker",
                                                caf::thread_owner::scheduler,
                                                [this, i] { serve(i); }));
+    if (has_stand_in_)
+      threads_.push_back(system_.launch_thread("troupe.stand-in",
+                                               caf::thread_owner::scheduler,
+                                               [this] { stand_in(); }));
   }
 
   void stop() override {
@@ -80,7 +84,14 @@ private:
     }
   }
 
-  /// False if the worker is to end.
+  /// Nobody stops the queue: the last guest of a thread is `end_`.
+  void stand_in() {
+    begin_stand_in();
+    while (resume(*static_cast<caf::resumable*>(queue_.wait_for_guest()))) {
+    }
+  }
+
+  /// False if the thread is to end.
   bool resume(caf::resumable& actor) {
     switch (actor.resume(this, throughput_)) {
     case caf::resumable::resume_later: queue_.push_guest(&actor); return true;
@@ -92,6 +103,7 @@ private:
   }
 
   caf::actor_system& system_;
+  bool has_stand_in_;
   std::size_t throughput_ =
     get_or(system_.config(), "caf.scheduler.max-throughput",
            caf::defaults::scheduler::max_throughput);
@@ -102,23 +114,22 @@ private:
 };
 
 void install_scheduler(caf::actor_system& system,
-                       caf::actor_system_config& config, void*) {
-  const auto workers = get_or(config, workers_key, std::size_t{1});
+                       caf::actor_system_config& config, void* how) {
+  auto wanted = *static_cast<scheduling*>(how);
+  wanted.workers = get_or(config, workers_key, std::size_t{1});
   caf::detail::actor_system_access{system}.scheduler(
-    std::make_unique<queue_scheduler>(system, workers));
+    std::make_unique<queue_scheduler>(system, wanted));
 }
 
 } // namespace
 
-void configure_scheduler(caf::actor_system_config& config,
-                         std::size_t workers) {
-  set_option(config, "scheduler.max-threads", workers);
+void configure_scheduler(caf::actor_system_config& config, scheduling how) {
+  set_option(config, "scheduler.max-threads", how.workers);
 }
 
 std::unique_ptr<caf::actor_system>
-make_scheduled_system(caf::actor_system_config& config) {
-  return std::make_unique<caf::actor_system>(config, install_scheduler,
-                                             nullptr);
+make_scheduled_system(caf::actor_system_config& config, scheduling how) {
+  return std::make_unique<caf::actor_system>(config, install_scheduler, &how);
 }
 
 std::size_t threads_of_caf() noexcept {
@@ -136,6 +147,8 @@ const worker_thread& this_worker_thread() noexcept {
 }
 
 std::size_t workers_of(caf::actor_system& system) {
+  if (const auto own = policy_queue_of(system).queue)
+    return own->workers();
   // What CAF starts if nothing else is configured.
   const auto usual =
     std::max<std::size_t>(std::thread::hardware_concurrency(), 4);
