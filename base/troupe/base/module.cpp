@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <system_error>
 
@@ -62,6 +63,11 @@ void* function_of_module(const std::string& name, const char* function) {
                 name
                   + ".so, a part of Troupe, is not beside the program, and "
                     "not installed in " TROUPE_MODULES);
+  // The loader has a lock of its own. ThreadSanitizer does not see it, so the
+  // module's libraries, once used, would seem to race with their initialisation
+  // by another thread.
+  static std::mutex opening;
+  const std::lock_guard guard{opening};
   void* module = ::dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);
   void* found = module ? ::dlsym(module, function) : nullptr;
   if (!found)
