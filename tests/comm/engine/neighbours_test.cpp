@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../values.hpp"
+#include "met_neighbours.hpp"
 
 #include <troupe/base/error.hpp>
 #include <troupe/comm/engine/neighbours.hpp>
@@ -9,8 +9,6 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <memory>
-#include <thread>
 #include <vector>
 
 using namespace comm_test;
@@ -20,34 +18,8 @@ using troupe::test::says;
 
 TEST_SUITE("comm.engine.neighbours") {
 
-namespace {
-
-struct process {
-  std::shared_ptr<process_memory> memory = std::make_shared<process_memory>();
-  std::unique_ptr<neighbours> others = {};
-};
-
-std::vector<process> meet_on_threads(std::size_t count) {
-  std::vector<process> all(count);
-  const auto path = socket_path();
-  std::vector<std::jthread> threads;
-  for (std::size_t p = 0; p < count; ++p)
-    threads.emplace_back([&, p] {
-      shm_group_options at;
-      at.path = path;
-      at.process = p;
-      at.processes = count;
-      at.ranks = {p * 3};
-      all[p].others = std::make_unique<neighbours>(at, all[p].memory);
-    });
-  threads.clear(); // joins them
-  return all;
-}
-
-} // namespace
-
 TEST_CASE("a process reads what another one has written at a place") {
-  auto all = meet_on_threads(3);
+  auto all = meet_neighbours(3);
   for (std::size_t p = 0; p < 3; ++p) {
     CHECK(all[p].others->self() == p);
     CHECK(all[p].others->count() == 3);
@@ -61,13 +33,13 @@ TEST_CASE("a process reads what another one has written at a place") {
 }
 
 TEST_CASE("memory of other kinds is not shared") {
-  const auto all = meet_on_threads(2);
+  const auto all = meet_neighbours(2);
   const std::vector<std::byte> elsewhere(8);
   CHECK_FALSE(all[0].others->is_shared(elsewhere.data(), 8));
 }
 
 TEST_CASE("a place that is not in the memory of the process is refused") {
-  const auto all = meet_on_threads(2);
+  const auto all = meet_neighbours(2);
   const auto size = all[1].memory->segment().size();
   CHECK_NOTHROW(all[0].others->at(1, size - 8, 8));
   for (const auto& [place, bytes] :
@@ -82,7 +54,7 @@ TEST_CASE("a place that is not in the memory of the process is refused") {
 }
 
 TEST_CASE("others see that a process has broken off, itself does not care") {
-  const auto all = meet_on_threads(3);
+  const auto all = meet_neighbours(3);
   for (auto& p : all)
     CHECK_NOTHROW(p.others->require_intact());
   all[1].others->break_off();

@@ -48,11 +48,6 @@ public:
     std::memcpy(message.data(), &head, sizeof head);
     say(message);
   }
-  /// Ends when process 0 has received it.
-  void send(std::uint32_t tag, std::span<const std::byte> bytes) {
-    by_.wait(*by_.send(0, tag, bytes));
-  }
-
   /// Ends when process 0 has sent so many bytes.
   void receive(std::uint32_t tag, std::span<std::byte> bytes) {
     by_.wait(*by_.receive(0, tag, bytes));

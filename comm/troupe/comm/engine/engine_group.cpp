@@ -174,7 +174,7 @@ void engine_group::leave(std::size_t rank, const error& why) {
   tell(held, all);
   if (!ended_.wait_for(held, patience_at_leave,
                        [&] { return !has_waiting_call(rank); }))
-    engine_->stop(); // another process does not go on
+    exchange_->stop(); // another process does not go on
 }
 
 /// True if a completion of the rank is still to be called.
@@ -553,7 +553,7 @@ void engine_group::lose(std::size_t process, const error& why, notices& to) {
     return;
   if (!dead_)
     dead_ = lost_[process];
-  engine_->stop();
+  exchange_->stop();
   send_all(message_of(
     {.kind = message_kind::lost, .rank = static_cast<std::uint32_t>(process)},
     why));

@@ -270,7 +270,7 @@ void engine_group::part() noexcept {
   lock held{mutex_};
   const auto has_ended = [this] { return !has_unfinished_calls(); };
   if (!ended_.wait_for(held, patience_at_end, has_ended)) {
-    engine_->stop();
+    exchange_->stop();
     ended_.wait(held, [this] { return !is_merging_ && ready_.empty(); });
   }
   send_all(message_of({.kind = message_kind::bye}));

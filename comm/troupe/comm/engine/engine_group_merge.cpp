@@ -157,7 +157,7 @@ std::exception_ptr engine_group::break_off(const error& why) {
   if (!dead_) {
     dead_ = why;
     send_all(message_of({.kind = message_kind::broken}, why));
-    engine_->stop();
+    exchange_->stop();
     for (auto r : own_) {
       if (!why_[r])
         why_[r] = why;

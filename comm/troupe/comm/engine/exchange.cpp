@@ -36,6 +36,8 @@ tensor fresh_like(const tensor* like, const letter_value& v, arena& memory) {
 exchange::exchange(engine& by, exchange_options options, arena& memory)
   : engine_(by), options_(std::move(options)),
     adds_by_host_(!options_.hosts.empty()), memory_(memory) {
+  if (options_.nearby)
+    signals_.emplace(*options_.nearby);
   const auto count = options_.ranks_of_process.size();
   for (std::size_t p = 0; !adds_by_host_ && p < count; ++p)
     options_.hosts.push_back({p}); // each process stands for itself
@@ -295,15 +297,24 @@ std::unique_ptr<transfer> exchange::receive(std::size_t from, std::uint32_t tag,
   return t;
 }
 
+void exchange::note_wait(std::size_t peer, bool is_receive) noexcept {
+  awaits_.store(2 * peer + 1 + (is_receive ? 1 : 0), std::memory_order_relaxed);
+}
+
 void exchange::wait_all(transfers& of) {
   for (auto& t : of) {
-    awaits_.store(2 * t->partner + 1 + (t->is_receive ? 1 : 0),
-                  std::memory_order_relaxed);
+    note_wait(t->partner, t->is_receive);
     engine_.wait(*t);
     moved_.fetch_add(t->bytes, std::memory_order_relaxed);
   }
-  awaits_.store(0, std::memory_order_relaxed);
+  note_wait();
   of.clear();
+}
+
+void exchange::stop() noexcept {
+  engine_.stop();
+  if (signals_)
+    signals_->stop();
 }
 
 std::optional<exchange::awaited_transfer> exchange::awaits() const noexcept {

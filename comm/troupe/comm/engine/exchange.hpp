@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/comm/engine/engine.hpp>
+#include <troupe/comm/engine/nearby_signals.hpp>
 #include <troupe/comm/engine/neighbours.hpp>
 #include <troupe/comm/letters_plan.hpp>
 #include <troupe/kernels/memory/arena.hpp>
@@ -70,11 +71,12 @@ struct merged_value {
 /// from the agent's memory. So a host with any number of ranks sends as much as
 /// one rank, and all its processes share the work. The order of additions is
 /// (x0 + x1) + (x2 + x3) for two hosts of two ranks. A process writes its own
-/// memory only. Processes of a host tell each other by small transfers where
-/// values lie, which pieces are complete, and that they read no more.
+/// memory only. Processes of a host tell each other through their memory where
+/// values lie, which pieces are complete, and that they read no more
+/// (`nearby_signals`); the engine carries nothing between them.
 ///
-/// Thread rule: one thread at a time. The engine must have been closed before
-/// the object is destroyed.
+/// Thread rule: one thread at a time; `stop` from any. The engine must have
+/// been closed before the object is destroyed.
 class exchange {
 public:
   /// Transfers of one tag meet in order, so each purpose has its own.
@@ -82,10 +84,6 @@ public:
     raw_tag = 1,
     sum_tag,
     rows_tag,
-    // Between processes of a host:
-    places_tag, ///< where values and results lie
-    ready_tag,  ///< a step is complete in the sender's result
-    left_tag,   ///< the sender reads no more
   };
 
   /// The engine, the memory and the neighbours must outlive the object.
@@ -98,12 +96,16 @@ public:
   /// Merges a call of any size. All processes must do so, in the same order.
   /// Returns an error if row numbers are wrong, the same in all processes.
   ///
-  /// Throws the errors of `engine::wait`, and error(out_of_memory); then the
-  /// engine cannot be used for transfers any more. Memory that an unfinished
-  /// transfer could use is kept.
+  /// Throws the errors of `engine::wait`, also after `stop`, and
+  /// error(out_of_memory); then the engine cannot be used for transfers any
+  /// more. Memory that an unfinished transfer could use is kept.
   std::optional<error> merge_values(const letters_plan& plan,
                                     std::span<own_values> own,
                                     std::vector<merged_value>& results);
+
+  /// Makes `merge_values` throw error(peer_failure) instead of waiting for
+  /// others, now and later.
+  void stop() noexcept;
 
   ///@{
   /// For a watchdog; any thread. Bytes of transfers that have ended, of all
@@ -120,7 +122,21 @@ public:
 
 private:
   /// What a process tells its neighbours the place of.
-  enum class place_kind : std::uint8_t { result, value, numbers };
+  enum class place_kind : std::uint8_t {
+    result,
+    value,
+    numbers, ///< of rows
+    ///@{
+    /// Rows of another host that the process receives for all. Their places
+    /// are told when they have come.
+    shown_numbers,
+    shown_values,
+    ///@}
+  };
+  static bool is_shown(place_kind what) noexcept {
+    return what == place_kind::shown_numbers
+           || what == place_kind::shown_values;
+  }
 
   /// One summand of a value: a rank's, or the sum of a host.
   struct source {
@@ -153,9 +169,13 @@ private:
   using transfers = std::vector<std::unique_ptr<transfer>>;
   /// A step whose sums come from other hosts or from neighbours.
   struct coming_step {
+    /// A neighbour, and the number of its signal.
+    struct signal {
+      std::size_t of;
+      std::uint64_t number;
+    };
     step of; ///< `in`: sums of other hosts
-    transfers signals = {};
-    std::vector<std::byte> room = {}; ///< of the signals
+    std::vector<signal> signals = {};
   };
   /// A rank's selected rows, here or in a neighbour's memory.
   struct rank_rows {
@@ -177,6 +197,7 @@ private:
   std::size_t agent(const dense_job& job, std::size_t host,
                     const range& r) const noexcept;
   std::size_t agent_of_rows(std::size_t host, std::size_t rank) const noexcept;
+  bool shows(std::size_t process, std::size_t rank) const noexcept;
   bool has_taker(const letters_plan& plan, std::size_t i,
                  std::size_t process) const noexcept;
   bool has_taker_on(const letters_plan& plan, std::size_t i,
@@ -206,6 +227,10 @@ private:
   void tell_places(const letters_plan& plan, std::span<own_values> own,
                    const std::vector<merged_value>& results);
   void read_places(const letters_plan& plan, std::size_t neighbour);
+  std::uint64_t place_of(const std::byte* data) const noexcept;
+  std::uint64_t place_in_list(std::size_t neighbour, std::size_t word) const;
+  void wait_for(std::size_t neighbour, nearby_signals::kind what,
+                std::uint64_t number);
   void wait_for_neighbours();
   template <class Use>
   void for_each_neighbour(Use use) const {
@@ -249,6 +274,8 @@ private:
                                   std::span<own_values> own,
                                   merged_value& result);
   static std::size_t bytes_of_numbers(const letter_value& v);
+  static std::span<const std::int64_t> numbers_in(const std::byte* data,
+                                                  const letter_value& v);
   rows_of_ranks rows_here(const letters_plan& plan, std::size_t i,
                           std::span<own_values> own);
   void send_rows(const letters_plan& plan, std::size_t i, rows_of_ranks& all);
@@ -260,6 +287,8 @@ private:
                                  std::span<const std::byte> bytes);
   std::unique_ptr<transfer> receive(std::size_t from, std::uint32_t tag,
                                     std::span<std::byte> bytes);
+  void note_wait(std::size_t peer, bool is_receive) noexcept;
+  void note_wait() noexcept { awaits_.store(0, std::memory_order_relaxed); }
   void wait_all(transfers& of);
   void keep(transfers& of);
   void keep_all(std::span<own_values> own,
@@ -277,13 +306,13 @@ private:
   transfers results_; // of sums that are under way
 
   // What neighbours tell in a call.
-  std::vector<std::vector<std::uint64_t>> places_; // by neighbour
-  std::vector<const std::byte*> near_values_;      // by rank and value
-  std::vector<const std::byte*> near_numbers_;     // the same, of rows
-  std::vector<const std::byte*> near_results_;     // by neighbour and value
-  std::vector<std::byte> signals_;                 // by neighbour
-  std::vector<std::uint64_t> shown_rows_;          // two places by rank
-  std::vector<std::vector<buffer>> own_numbers_;   // by own rank and value
+  std::optional<nearby_signals> signals_;        // if there are neighbours
+  std::vector<const std::byte*> places_;         // by neighbour: a list
+  buffer own_places_;                            // such a list
+  std::vector<const std::byte*> near_values_;    // by rank and value
+  std::vector<const std::byte*> near_numbers_;   // the same, of rows
+  std::vector<const std::byte*> near_results_;   // by neighbour and value
+  std::vector<std::vector<buffer>> own_numbers_; // by own rank and value
 
   // What transfers and neighbours use until the call has ended.
   std::vector<rows_of_ranks> rows_;

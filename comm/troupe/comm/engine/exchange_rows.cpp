@@ -16,13 +16,13 @@ namespace {
 /// Selected rows are sent in parts of at most so many bytes.
 constexpr std::size_t rows_part_bytes = std::size_t{16} << 20;
 
-std::span<const std::int64_t> numbers_at(const std::byte* data,
-                                         const letter_value& v) {
+} // namespace
+
+std::span<const std::int64_t> exchange::numbers_in(const std::byte* data,
+                                                   const letter_value& v) {
   return {reinterpret_cast<const std::int64_t*>(data),
           static_cast<std::size_t>(v.row_count)};
 }
-
-} // namespace
 
 /// Throws if another process has more row numbers than this one could: memory
 /// is taken for them, or they are read, by this number.
@@ -83,11 +83,11 @@ exchange::rows_of_ranks exchange::rows_here(const letters_plan& plan,
       here.numbers = (*at->rows)[i];
       here.values = (*at->given)[i].raw();
     } else if (host_of_[process_of(r)] == own_host()) {
-      here.numbers = numbers_at(near_numbers_[r * values + i], said);
+      here.numbers = numbers_in(near_numbers_[r * values + i], said);
       here.values = said.axes > 0 ? near_values_[r * values + i] : nullptr;
     } else if (agent_of_rows(own_host(), r) == self()) {
       here.memory_of_numbers = memory_.allocate(bytes_of_numbers(said));
-      here.numbers = numbers_at(here.memory_of_numbers.data(), said);
+      here.numbers = numbers_in(here.memory_of_numbers.data(), said);
       if (said.axes > 0 && has_taker_on(plan, i, own_host())) {
         here.memory_of_values =
           tensor::make(memory_, said.extents(), said.type);
@@ -121,47 +121,6 @@ void exchange::send_rows(const letters_plan& plan, std::size_t i,
     }
   });
   wait_all(results_);
-}
-
-/// Whoever has received rows of another host tells its neighbours where they
-/// lie.
-void exchange::show_rows(const letters_plan& plan, std::size_t i,
-                         rows_of_ranks& all) {
-  shown_rows_.assign(plan.size() * 2, 0);
-  const auto from_elsewhere = [&](auto use) {
-    for_each_rank(plan.values()[i].givers, [&](std::size_t r) {
-      if (host_of_[process_of(r)] != own_host())
-        use(r, agent_of_rows(own_host(), r),
-            std::span{shown_rows_}.subspan(r * 2, 2));
-    });
-  };
-  from_elsewhere([&](std::size_t r, std::size_t by, auto places) {
-    if (by != self()) {
-      results_.push_back(
-        receive(by, places_tag, std::as_writable_bytes(places)));
-      return;
-    }
-    const auto* numbers =
-      reinterpret_cast<const std::byte*>(all[r].numbers.data());
-    if (numbers)
-      places[0] = options_.nearby->place_of(numbers);
-    if (all[r].values)
-      places[1] = options_.nearby->place_of(all[r].values);
-    for_each_neighbour([&](std::size_t, std::size_t p) {
-      results_.push_back(send(p, places_tag, std::as_bytes(places)));
-    });
-  });
-  wait_all(results_);
-  from_elsewhere([&](std::size_t r, std::size_t by, auto places) {
-    if (by == self())
-      return;
-    const auto& said = plan.value(r, i);
-    const auto n = place_of_[by];
-    all[r].numbers = numbers_at(
-      options_.nearby->at(n, places[0], bytes_of_numbers(said)), said);
-    if (said.axes > 0 && has_taker_on(plan, i, own_host()))
-      all[r].values = options_.nearby->at(n, places[1], said.bytes);
-  });
 }
 
 void exchange::send_parts(std::size_t to, std::span<const std::byte> bytes) {

@@ -7,6 +7,7 @@
 #include <troupe/comm/shm/parcel_ring.hpp>
 #include <troupe/comm/shm/process_line.hpp>
 #include <troupe/comm/shm/process_memory.hpp>
+#include <troupe/kernels/memory/size_class.hpp>
 
 #include <array>
 #include <atomic>
@@ -54,6 +55,21 @@ public:
     return shm::rings_behind<common_part>(met_.common);
   }
   ///@}
+  ///@{
+  /// For signals between them (`nearby_signals`): what each has told, and the
+  /// bells of the threads that wait for it.
+  struct alignas(cache_line) told_line {
+    /// By `nearby_signals::kind`: how often. Release and acquire: who sees a
+    /// count sees what its process had written before.
+    std::array<std::atomic<std::uint64_t>, 4> counts{};
+    /// The place of the places that it tells. Relaxed: a count publishes it.
+    std::atomic<std::uint64_t> places{0};
+  };
+  std::span<told_line> told() const noexcept { return common().told; }
+  std::span<shm::process_line> waiting() const noexcept {
+    return common().waiting;
+  }
+  ///@}
 
   void break_off() noexcept;
   /// Throws error(peer_failure) if another process has broken off.
@@ -67,6 +83,8 @@ private:
     /// the bytes in between are plain.
     std::array<std::atomic<std::uint32_t>, max_ranks> has_broken_off{};
     std::array<shm::process_line, max_ranks> lines;
+    std::array<told_line, max_ranks> told;
+    std::array<shm::process_line, max_ranks> waiting;
   };
   common_part& common() const noexcept;
 
