@@ -8,6 +8,7 @@
 #include <support/caught.hpp>
 #include <support/own_network.hpp>
 #include <support/skip_case.hpp>
+#include <troupe/base/version.hpp>
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/kernels/kernel_options.hpp>
 
@@ -38,6 +39,7 @@ constexpr std::uint16_t port = 21'000; // in a network of the test's own
 struct started_rank {
   std::size_t rank = 0, size = 2;
   std::string variables = {}, options = {}, says = {};
+  std::string program = {}; ///< empty: that of the mistake
 };
 
 struct mistake {
@@ -54,7 +56,8 @@ std::string command_of(const mistake& m, const started_rank& r,
          + " TROUPE_SIZE=" + std::to_string(r.size)
          + " TROUPE_LOCAL_RANK=" + std::to_string(r.rank % local)
          + " TROUPE_LOCAL_SIZE=" + std::to_string(local) + " TROUPE_JOB=errors-"
-         + std::to_string(::getpid()) + " " + r.variables + " " + m.program
+         + std::to_string(::getpid()) + " " + r.variables + " "
+         + (r.program.empty() ? m.program : r.program)
          + " train mlp --synthetic --batch 4 --steps 2 --data-network trusted "
          + r.options;
 }
@@ -129,6 +132,20 @@ void check_found_alone(mistake m, const std::string& reason) {
   CHECK(contains(all, reason));
 }
 
+/// A copy of the command that takes itself for another version.
+void write_other_version(const std::string& path) {
+  const std::string own{TROUPE_VERSION};
+  auto other = own;
+  other.back() = own.back() == '9' ? '8' : '9';
+  auto bytes = read_bytes(TROUPE_COMMAND);
+  const auto end = std::string{'\0'}; // of a string in the program
+  for (auto at = bytes.find(own + end); at != bytes.npos;
+       at = bytes.find(own + end, at))
+    bytes.replace(at, own.size(), other);
+  write_bytes(path, bytes);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+}
+
 bool has_bfloat16() {
   try {
     (void)cpu_kernels({.factors = precision::bfloat16});
@@ -188,6 +205,13 @@ TEST_CASE("each mistake with ranks of one host has one line") {
   no_memory.program =
     "sh -c 'ulimit -f 100; exec \"$0\" \"$@\"' " + no_memory.program;
   all.push_back(no_memory);
+  const temporary_folder elsewhere;
+  const std::string other = elsewhere / "troupe";
+  write_other_version(other);
+  all.push_back(
+    both("another version", {.rank = 0}, {.rank = 1, .program = other},
+         "the processes differ in version of Troupe: " TROUPE_VERSION
+         " in process 0, "));
   for (auto& m : all)
     check(m);
 }
