@@ -2,9 +2,11 @@
 
 // Runs over a network that loses, doubles, reorders and delays packets, is
 // slow, or stops in one or both directions. Hosts are namespaces of the test's
-// own; control goes over TLS, sums over Gloo.
+// own; control goes over TLS, sums over Gloo. In a long run, there are many
+// more seeds, and lines that say how long it took until a loss was named.
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/base/random.hpp>
 #include <troupe/comm/engine/join.hpp>
 
 #include <actors/remote/job_files.hpp>
@@ -12,6 +14,7 @@
 #include <actors/small_nets.hpp>
 #include <support/bad_network.hpp>
 #include <support/caught.hpp>
+#include <support/long_run.hpp>
 #include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
@@ -21,6 +24,8 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -46,6 +51,24 @@ bool can_have_hosts() {
   return false;
 }
 
+std::uint64_t seeds_of_run(std::uint64_t in_short, std::uint64_t in_long) {
+  return is_long_run() ? in_long : in_short;
+}
+
+/// A pipe that tells what processes have done.
+struct telling_pipe {
+  telling_pipe() { REQUIRE(::pipe(ends.data()) == 0); }
+  ~telling_pipe() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  telling_pipe(const telling_pipe&) = delete;
+  telling_pipe& operator=(const telling_pipe&) = delete;
+  void tell() const { (void)!::write(ends[1], "s", 1); }
+
+  std::array<int, 2> ends{};
+};
+
 /// The options of a process that moves to its host.
 node_options on_host(node_options node, const bad_network& network,
                      const job_files& files) {
@@ -57,14 +80,18 @@ node_options on_host(node_options node, const bad_network& network,
 }
 
 /// Losses and parameters of some steps, bit by bit.
+/// @param begun is told when the first step has ended
 std::string train(const small_net& net, executor_options options,
-                  std::size_t steps) {
+                  std::size_t steps, const telling_pipe* begun = nullptr) {
   options.parameters = net.parameters();
   options.lowering.share_parameters = options.lowering.gather_products = false;
   executor exe{net.main, options};
   std::vector<double> numbers;
-  for (std::size_t s = 0; s < steps; ++s)
+  for (std::size_t s = 0; s < steps; ++s) {
     numbers.push_back(exe.run(exe.own_share(net.batch(s, 6))).loss);
+    if (s == 0 && begun)
+      begun->tell();
+  }
   exe.synchronize_parameters();
   for (auto v : values_of(exe.parameters()))
     numbers.push_back(v);
@@ -73,8 +100,10 @@ std::string train(const small_net& net, executor_options options,
 
 /// Trains on both hosts, and in one process. All must have the same bits.
 /// Returns what happened to packets.
-network_counts check_bits(std::size_t steps, const network_faults& faults,
-                          std::uint64_t seed) {
+/// @param disturb is called when all have done a step
+network_counts
+check_bits(std::size_t steps, const network_faults& faults, std::uint64_t seed,
+           const std::function<void(bad_network&)>& disturb = {}) {
   CAPTURE(seed);
   const auto net = make_mlp();
   const auto options = options_over(hosts, merge_strategy::all_reduce);
@@ -82,27 +111,63 @@ network_counts check_bits(std::size_t steps, const network_faults& faults,
   const job_files files(hosts);
   bad_network network(hosts, seed);
   network.set(faults);
+  const telling_pipe begun;
   process_group run{hosts, [&](node_options node) {
                       auto own = options;
                       own.nodes = on_host(std::move(node), network, files);
-                      return train(net, own, steps);
+                      return train(net, own, steps, &begun);
                     }};
+  if (disturb) {
+    wait_for_bytes(begun.ends[0], hosts);
+    disturb(network);
+  }
   for (std::size_t p = 0; p < hosts; ++p)
     CHECK(run.wait(p, 100s).last_word == expected);
   return network.counts();
 }
 
+/// Faults that the seed chooses.
+network_faults faults_of(std::uint64_t seed) {
+  splitmix64 draw{seed};
+  const auto up_to = [&](std::uint64_t most) {
+    return static_cast<unsigned>(draw.below(most + 1));
+  };
+  return {.lost = up_to(2),
+          .doubled = up_to(5),
+          .late = up_to(10),
+          .delay_ms = up_to(3),
+          .rate = up_to(1) * std::uint64_t{2'000'000}};
+}
+
+/// Stops the ways between the hosts one after the other, and lets them go on.
+void stop_and_go(bad_network& network, std::uint64_t seed, int rounds) {
+  splitmix64 draw{seed};
+  const auto pause = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{draw.below(30)});
+  };
+  for (int r = 0; r < rounds; ++r) {
+    const auto first = draw.below(hosts);
+    network.close(first, 1 - first);
+    pause();
+    if (draw.below(2) == 0)
+      network.close(1 - first, first);
+    pause();
+    network.open();
+    pause();
+  }
+}
+
 /// A run whose processes take this long to be silent for lost, and that has
 /// done a step.
 struct running {
-  explicit running(int silence_limit_ms) : files(hosts), network(hosts, 1) {
-    REQUIRE(::pipe(begun.data()) == 0);
-    processes.emplace(hosts, [this, silence_limit_ms](node_options node) {
+  explicit running(int silence_limit_ms)
+    : limit_ms(silence_limit_ms), files(hosts), network(hosts, 1) {
+    processes.emplace(hosts, [this](node_options node) {
       node = on_host(std::move(node), network, files);
-      node.silence_limit_ms = silence_limit_ms;
+      node.silence_limit_ms = limit_ms;
       return train_for_ever(std::move(node));
     });
-    wait_for_bytes(begun[0], hosts);
+    wait_for_bytes(begun.ends[0], hosts);
   }
   /// A byte for each step of each process.
   std::string train_for_ever(node_options node) const {
@@ -111,18 +176,23 @@ struct running {
     options.parameters = net.parameters();
     options.nodes = std::move(node);
     executor exe{net.main, options};
-    for (;; std::this_thread::sleep_for(1ms)) { // the pipe has an end
-      exe.run(exe.own_share(net.batch(0, 6)));
-      (void)!::write(begun[1], "s", 1);
+    try {
+      for (;; std::this_thread::sleep_for(1ms)) { // the pipe has an end
+        exe.run(exe.own_share(net.batch(0, 6)));
+        begun.tell();
+      }
+    } catch (const error&) {
+      failed.tell();
+      throw;
     }
   }
-  ~running() {
-    processes.reset();
-    ::close(begun[0]);
-    ::close(begun[1]);
-  }
-  /// Each process ends, and names the other one.
-  void check_both_end() {
+  /// The network stops. Each process ends, and names the other one.
+  void check_both_end(const std::function<void(bad_network&)>& stop) {
+    const auto start = std::chrono::steady_clock::now();
+    stop(network);
+    wait_for_bytes(failed.ends[0], hosts);
+    const std::chrono::duration<double> took =
+      std::chrono::steady_clock::now() - start;
     for (std::size_t p = 0; p < hosts; ++p) {
       const auto end = processes->wait(p);
       CHECK(end.exited);
@@ -130,13 +200,25 @@ struct running {
       CHECK(contains(end.last_word,
                      "process " + std::to_string(1 - p) + " is lost"));
     }
+    if (is_long_run())
+      std::printf("all have named a loss after %.2f s; the limit is %.2f s\n",
+                  took.count(), limit_ms / 1000.0);
   }
 
+  int limit_ms;
   job_files files;
   bad_network network;
-  std::array<int, 2> begun{};
-  std::optional<process_group> processes;
+  telling_pipe begun, failed;
+  std::optional<process_group> processes; // goes first
 };
+
+/// Limits of the runs that lose their network.
+std::vector<int> limits_ms() {
+  std::vector<int> all{1000};
+  if (is_long_run())
+    all.insert(all.end(), {1000, 1000, 1000, 1000, 5000});
+  return all;
+}
 
 } // namespace
 
@@ -144,7 +226,7 @@ TEST_CASE("lost, doubled and late packets change nothing") {
   if (!can_have_hosts())
     return;
   network_counts all;
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds_of_run(3, 20); ++seed) {
     const auto counts =
       check_bits(12, {.lost = 1, .doubled = 2, .late = 5, .delay_ms = 1}, seed);
     all.lost += counts.lost;
@@ -154,12 +236,14 @@ TEST_CASE("lost, doubled and late packets change nothing") {
   CHECK(all.lost > 3);
   CHECK(all.doubled > 5);
   CHECK(all.late > 10);
+  for (std::uint64_t seed = 1; seed <= seeds_of_run(0, 100); ++seed)
+    check_bits(6, faults_of(seed), seed);
 }
 
 TEST_CASE("a network with long ways only takes its time") {
   if (!can_have_hosts())
     return;
-  check_bits(5, {.delay_ms = 50}, 1);
+  check_bits(5, {.delay_ms = is_long_run() ? 200u : 50u}, 1);
 }
 
 TEST_CASE("a link of a megabit per second is slow, and nobody is lost") {
@@ -173,24 +257,34 @@ TEST_CASE("a link of a megabit per second is slow, and nobody is lost") {
   CHECK(counts.bytes > 50'000);
 }
 
+TEST_CASE("ways that stop and go on change nothing") {
+  if (!can_have_hosts())
+    return;
+  for (std::uint64_t seed = 1; seed <= seeds_of_run(1, 30); ++seed)
+    check_bits(40, {.delay_ms = 1}, seed, [&](bad_network& network) {
+      stop_and_go(network, seed, is_long_run() ? 20 : 4);
+    });
+}
+
 TEST_CASE("a network that stops in both directions ends the run") {
   if (!can_have_hosts())
     return;
-  running run{1000};
-  run.network.close(0, 1);
-  run.network.close(1, 0);
-  run.check_both_end();
+  for (const int limit : limits_ms())
+    running{limit}.check_both_end([](bad_network& network) {
+      network.close(0, 1);
+      network.close(1, 0);
+    });
 }
 
 TEST_CASE("a network that stops in one direction ends the run") {
   if (!can_have_hosts())
     return;
-  for (const std::size_t from : {0, 1}) {
-    CAPTURE(from);
-    running run{1000};
-    run.network.close(from, 1 - from);
-    run.check_both_end();
-  }
+  for (const int limit : limits_ms())
+    for (const std::size_t from : {0, 1}) {
+      CAPTURE(from);
+      running{limit}.check_both_end(
+        [from](bad_network& network) { network.close(from, 1 - from); });
+    }
 }
 
 TEST_CASE("a network that stops for half of the limit does not matter") {
@@ -199,13 +293,13 @@ TEST_CASE("a network that stops for half of the limit does not matter") {
   running run{20'000}; // TCP itself may wait for a second or two
   run.network.close(0, 1);
   run.network.close(1, 0);
-  std::this_thread::sleep_for(2s);
+  std::this_thread::sleep_for(is_long_run() ? 10s : 1s);
   std::array<char, 4096> steps{}; // of before
-  ::fcntl(run.begun[0], F_SETFL, O_NONBLOCK);
-  while (::read(run.begun[0], steps.data(), steps.size()) > 0)
+  ::fcntl(run.begun.ends[0], F_SETFL, O_NONBLOCK);
+  while (::read(run.begun.ends[0], steps.data(), steps.size()) > 0)
     ;
   run.network.open();
-  wait_for_bytes(run.begun[0], 20); // it goes on
+  wait_for_bytes(run.begun.ends[0], 20); // it goes on
   run.processes->kill(0);
   CHECK(contains(run.processes->wait(1).last_word, "process 0 is lost"));
 }

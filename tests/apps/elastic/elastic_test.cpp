@@ -4,6 +4,7 @@
 #include "apps/launch/launch_runner.hpp"
 
 #include <support/files.hpp>
+#include <support/long_run.hpp>
 #include <troupe/base/random.hpp>
 
 #include <doctest/doctest.h>
@@ -12,7 +13,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -44,8 +44,7 @@ words elastic(const std::string& range, const temporary_folder& logs,
 /// Which rank is killed next, of those that live.
 using choice = std::function<pid_t(const std::vector<pid_t>& ranks)>;
 
-/// How often ranks are killed in a job, which trains so long. Once in a while
-/// (tools/check-long), the environment variable TROUPE_TEST_LONG is set.
+/// How often ranks are killed in a job, which trains so long.
 struct trial {
   std::size_t kills = 5;
   std::string epochs = "8";
@@ -54,7 +53,7 @@ struct trial {
 };
 
 trial wanted_trial() {
-  return std::getenv("TROUPE_TEST_LONG") ? trial{100, "100", true} : trial{};
+  return is_long_run() ? trial{100, "100", true} : trial{};
 }
 
 /// Kills ranks of a job, and compares it with a run in which none is killed.

@@ -13,10 +13,6 @@ bool tests_use_gpu() {
   return std::getenv("TROUPE_TEST_GPU") != nullptr;
 }
 
-bool is_long_run() {
-  return std::getenv("TROUPE_TEST_LONG") != nullptr;
-}
-
 std::shared_ptr<cuda::driver> make_test_driver(std::uint64_t seed) {
   if (tests_use_gpu())
     return cuda::loaded_driver();

@@ -14,10 +14,6 @@ namespace troupe::test {
 /// is set. All others use the pretend driver.
 bool tests_use_gpu();
 
-/// True in a long run: the environment variable TROUPE_TEST_LONG is set. Tests
-/// then try 1,000 seeds instead of some, and let each call fail.
-bool is_long_run();
-
 /// The driver that tests use: the one of the module troupe_cuda, or a pretend
 /// one with this seed.
 std::shared_ptr<cuda::driver> make_test_driver(std::uint64_t seed = 1);

@@ -3,6 +3,7 @@
 #include <actors/small_nets.hpp>
 #include <kernels/cuda/cuda_rig.hpp>
 #include <support/caught.hpp>
+#include <support/long_run.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>

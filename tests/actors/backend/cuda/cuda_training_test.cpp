@@ -2,6 +2,7 @@
 #include <actors/backend/cuda/cuda_options.hpp>
 #include <actors/small_nets.hpp>
 #include <kernels/cuda/cuda_rig.hpp>
+#include <support/long_run.hpp>
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
