@@ -120,10 +120,11 @@ def measure(name, arguments, step):
     ms, losses = timed(step, count, len(warm))
     if not math.isfinite(losses[-1]):
         sys.exit("the loss is not finite")
-    print(json.dumps({"peer": name, "net": arguments.net,
-                      "threads": arguments.threads,
-                      "ms": statistics.median(ms), "min_ms": min(ms),
-                      "loss": losses[-1]}))
+    if os.environ.get("RANK", "0") == "0":  # of torchrun
+        print(json.dumps({"peer": name, "net": arguments.net,
+                          "threads": arguments.threads,
+                          "ms": statistics.median(ms), "min_ms": min(ms),
+                          "loss": losses[-1]}))
 
 
 def threads_asked():

@@ -16,7 +16,12 @@ cl, compile_cl and so on
                 channels_last
 
 If T threads take all cores, each is bound to a core, as Troupe's workers are.
+
+Under torchrun, the ranks train together: DistributedDataParallel over Gloo, each
+with its share of every batch.
 """
+import os
+
 import peer
 
 peer.bind_openmp()
@@ -291,6 +296,16 @@ def compiled(mode, loss_of, optimizer_step):
             torch.compile(optimizer_step, mode=how))
 
 
+def rank_and_ranks():
+    """(0, 1) without torchrun."""
+    return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+
+
+def share_of(rank, ranks, batches):
+    return [([x.chunk(ranks)[rank] for x in inputs],
+             target.chunk(ranks)[rank]) for inputs, target in batches]
+
+
 def make_step(arguments):
     name, mode = arguments.net, arguments.mode
     start = peer.StartFile(arguments.start) if arguments.start else None
@@ -304,7 +319,11 @@ def make_step(arguments):
         net.apply(initialise)
     if channels_last:
         net = net.to(memory_format=torch.channels_last)
-    batches = make_batches(name, start, channels_last)
+    rank, ranks = rank_and_ranks()
+    batches = share_of(rank, ranks, make_batches(name, start, channels_last))
+    if ranks > 1:
+        torch.distributed.init_process_group("gloo")
+        net = nn.parallel.DistributedDataParallel(net)
     optimizer = make_optimizer(name, net,
                                fused=mode in ("eager", "cl", "compile"))
     criterion = F.binary_cross_entropy_with_logits if name == "widedeep" \
