@@ -56,7 +56,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libtroupe${PROJECT_VERSION_MAJOR})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libtroupe${TROUPE_ABI})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS libtroupe-engines)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The shared library.")
@@ -68,7 +68,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF) # has archives alone
 # Of static libraries, a program needs what they need.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-  "libtroupe${PROJECT_VERSION_MAJOR} (= ${PROJECT_VERSION}), libcaf-dev")
+  "libtroupe${TROUPE_ABI} (= ${PROJECT_VERSION}), libcaf-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_RECOMMENDS "libdnnl-dev, \
 libopenblas-pthread-dev, libprotobuf-dev, libzip-dev, libssl-dev, zlib1g-dev")
 set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers, static libraries, package files.")

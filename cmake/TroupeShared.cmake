@@ -16,7 +16,7 @@ set_target_properties(troupe_shared PROPERTIES
   OUTPUT_NAME troupe
   EXPORT_NAME troupe
   VERSION ${PROJECT_VERSION}
-  SOVERSION ${PROJECT_VERSION_MAJOR}
+  SOVERSION ${TROUPE_ABI}
   LINKER_LANGUAGE CXX
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/troupe.map)
 target_include_directories(troupe_shared INTERFACE
