@@ -51,6 +51,8 @@ struct op_cost {
 /// --delay` and `critical-path --what-if` read.
 class cost_table {
 public:
+  /// Of rows in the order of `rows`. Of two for the same op or key, the first
+  /// counts.
   explicit cost_table(std::vector<op_cost> rows);
   /// Measures the steps of a run that count (`timeline::op_steps`).
   static cost_table measure(std::span<const process_trace> parts,

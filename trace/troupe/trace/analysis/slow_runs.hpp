@@ -36,11 +36,13 @@ struct slow_run {
   /// Likewise: the time between those readings. It can span several steps.
   std::uint64_t around_ns = 0;
 
+  /// How much longer than the median the run took.
   double excess_ns() const noexcept {
     return static_cast<double>(ns) - median_ns;
   }
 };
 
+/// What `find_slow_runs` found.
 struct slow_run_list {
   /// The most excess first, at most `most_slow_runs`.
   std::vector<slow_run> worst;
