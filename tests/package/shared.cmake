@@ -34,6 +34,7 @@ if(NOT libraries MATCHES "libtroupe\\.so\\.[0-9]+ => ${PREFIX}")
 endif()
 
 # What inline functions of the public headers call is shown.
+must(${CMAKE_COMMAND} --build ${WORK_DIR}/build --target all_headers)
 set_names(missing --undefined-only ${WORK_DIR}/build/liball_headers.a)
 list(FILTER missing INCLUDE REGEX "${own}")
 list(LENGTH missing used)
