@@ -22,10 +22,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 CAF_BEGIN_TYPE_ID_BLOCK(traced_actor_test, caf::first_custom_type_id)
@@ -144,9 +146,25 @@ struct traced_application {
   ~traced_application() { level.reset(); }
 
   /// Ends the actor when it has handled all that was sent to it.
-  void finish(const caf::actor& who) {
+  void finish(const caf::actor& who) { finish(who, *trace); }
+  void finish(const caf::actor& who, const recorder& of) {
     self->send_exit(who, caf::exit_reason::user_shutdown);
+    wait_for(who, of);
+  }
+  /// Returns when the actor has ended and its records are complete: CAF 1.x
+  /// tells monitors first.
+  void wait_for(const caf::actor& who) { wait_for(who, *trace); }
+  void wait_for(const caf::actor& who, const recorder& of) {
     self->wait_for(who);
+    const auto has_end = [id = who.id()](const auto& numbered) {
+      return numbered.second.id == id && numbered.second.end_ns;
+    };
+    const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds{60};
+    while (std::ranges::none_of(of.actors().since(0).actors, has_end)) {
+      REQUIRE(std::chrono::steady_clock::now() < until);
+      std::this_thread::yield();
+    }
   }
 };
 
@@ -265,7 +283,7 @@ TEST_CASE("an actor that ends by an exception keeps what the exception said") {
   traced_application run;
   const auto who = run.app.system.spawn<counter>(run.trace, nullptr);
   run.self->send(who, count_v, -1);
-  run.self->wait_for(who);
+  run.wait_for(who);
   const records found{*run.trace};
   CHECK(found.actors[0].has_failed);
   CHECK(found.actors[0].reason.ends_with(": cannot count to -1"));
@@ -278,7 +296,7 @@ TEST_CASE("an actor that was told to end has not failed") {
   const auto ends_with = [&](caf::exit_reason reason) {
     const auto who = run.app.system.spawn<counter>(run.trace, nullptr);
     run.self->send_exit(who, reason);
-    run.self->wait_for(who);
+    run.wait_for(who);
     return records{*run.trace}.actors.back();
   };
   CHECK_FALSE(ends_with(caf::exit_reason::user_shutdown).has_failed);
@@ -328,7 +346,7 @@ TEST_CASE("an actor can send to itself before it is launched") {
     }
   };
   traced_application run;
-  run.self->wait_for(run.app.system.spawn<hasty>(run.trace));
+  run.wait_for(run.app.system.spawn<hasty>(run.trace));
   const records found{*run.trace};
   REQUIRE(found.actors.size() == 1);
   // It has no name of its own: that of its class.
@@ -390,7 +408,7 @@ TEST_CASE("an actor belongs to the executor whose recorder it was given") {
   run.self->send(two, count_v, 1);
   run.self->receive([](int) {});
   run.finish(one);
-  run.finish(two);
+  run.finish(two, other.trace());
   const records of_one{*run.trace}, of_two{other.trace()};
   REQUIRE(of_one.actors.size() == 2);
   CHECK(of_one.actors[0].id == one.id());
@@ -425,7 +443,7 @@ TEST_CASE("a trace and a dump have the application's actors") {
   run.self->receive([](int) {});
   run.exe->run(run.net.batch(0, 4));
   run.self->send(who, count_v, -1);
-  run.self->wait_for(who);
+  run.wait_for(who);
   run.exe->dump_trace(folder / "dump.trt");
   run.exe->stop_trace();
   for (const auto* file : {"a.trt", "dump.trt"}) {

@@ -179,6 +179,8 @@ public:
 /// looks at the message that is next before it lets CAF handle one. A message
 /// that the actor skips and the one behind it are therefore told of as one.
 /// Actors that set an exception handler of their own have no `throws`.
+/// A message that comes after that look and is handled at once has no `begins`.
+/// Monitors are told of an actor's end before `terminates` is called.
 ///
 /// Classes that override `enqueue`, `resume`, `launch` or `on_cleanup` call
 /// those of this class.
@@ -227,6 +229,8 @@ public:
   }
 
   void on_cleanup(const caf::error& reason) override {
+    if (std::exchange(has_begun_, false)) // by the message being handled
+      hooks_.ends(caf::invoke_message_result::consumed);
     hooks_.terminates(reason);
     Base::on_cleanup(reason);
   }
