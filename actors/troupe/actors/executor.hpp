@@ -353,11 +353,13 @@ public:
   /// What a trace of this run says before its first event: the process and its
   /// graph. Any thread.
   trace::process_trace trace_head() const;
+  ///@{
   /// Pauses the run between steps, and slows it down. While it is paused,
   /// `submit` and `run` wait; `cancel` ends that with error(cancelled). Any
   /// thread.
   run_pace& pace() noexcept;
   const run_pace& pace() const noexcept;
+  ///@}
   /// Writes what the recorder holds to a .trt file: the latest events of each
   /// thread, at most `recorder::default_events_per_ring`. Steps go on
   /// meanwhile. Returns the file's name. Throws error(io_failure), and leaves
