@@ -11,10 +11,10 @@ TEST_SUITE("actors.engine.recorded_results") {
 
 TEST_CASE("each op has its own temporaries, also after ops without any") {
   recorded_results results;
-  results.add({{4, 2}, {7}, false});
+  results.add({{4, 2}, {7}, {}, false});
   results.add({});
-  results.add({{}, {3}, true});
-  results.add({{9}, {}, false});
+  results.add({{}, {3}, {5, 6}, true});
+  results.add({{9}, {}, {}, false});
   const auto list = [](std::span<const std::uint32_t> of) {
     return std::vector<std::uint32_t>(of.begin(), of.end());
   };
@@ -25,7 +25,9 @@ TEST_CASE("each op has its own temporaries, also after ops without any") {
   CHECK(results.in_place(1).empty());
   CHECK(results.allocated(2).empty());
   CHECK(list(results.in_place(2)) == numbers{3});
+  CHECK(list(results.merged(2)) == numbers{5, 6});
   CHECK(list(results.allocated(3)) == numbers{9});
+  CHECK(results.merged(3).empty());
   CHECK(results.in_place(3).empty());
   CHECK_FALSE(results.is_collective(0));
   CHECK(results.is_collective(2));
