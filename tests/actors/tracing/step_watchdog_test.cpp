@@ -263,19 +263,22 @@ TEST_CASE("a feed that does not come is named, and when it has come") {
 TEST_CASE("a worker that does not come is named") {
   const auto net = make_mlp();
   caf::actor_system_config config;
-  std::atomic<bool> open{false}, is_inside{false};
+  std::atomic<bool> open{false};
+  std::atomic<int> inside{0};
   told_texts told;
   const auto owned = make_actor_system(config, 1);
   auto& system = *owned;
   auto options = options_for(net);
   options.system = &system;
   executor exe{net.main, options};
-  const auto hog = system.spawn([&](caf::event_based_actor*) {
-    is_inside = true;
+  const auto hog = [&](caf::event_based_actor*) {
+    ++inside;
     while (!open)
       std::this_thread::sleep_for(1ms);
-  });
-  while (!is_inside)
+  };
+  system.spawn(hog); // the worker and the stand-in, in whatever order
+  system.spawn(hog);
+  while (inside < 2)
     std::this_thread::sleep_for(1ms);
   const auto dog = watch(exe, told, 100ms);
   const auto step = exe.submit(net.batch(0, 6));
