@@ -108,6 +108,7 @@ struct played_hosts {
     at.processes = 2;
     at.ranks = {1};
     seen = std::make_unique<neighbours>(at, memory);
+    told.seen = &seen;
     joining.join();
     const collective_call call{collective_kind::all_reduce, 0, {&value, 1}};
     neighbour.say_first(call);
@@ -341,7 +342,6 @@ TEST_CASE("processes of a host that do not find each other are named") {
 
 TEST_CASE("a process whose call breaks off tells its neighbours first") {
   played_hosts group;
-  group.told.seen = &group.seen;
   CHECK_NOTHROW(group.seen->require_intact());
   group.end.reset(); // does not wait for ever
   group.told.whole.wait();
@@ -351,7 +351,6 @@ TEST_CASE("a process whose call breaks off tells its neighbours first") {
 
 TEST_CASE("values of a process that has broken off are not sent on") {
   played_hosts group;
-  group.told.seen = &group.seen;
   const auto given = tensor::make(group.memory->memory(),
                                   {played_hosts::elements}, dtype::float32);
   const auto place = group.seen->place_of(given.raw());
