@@ -212,6 +212,26 @@ TEST_CASE("every collective and every temporary is recorded") {
       }
     CHECK(made.size() > net.main.main().ops.size() / 2);
     CHECK(made == freed);
+    std::map<std::uint32_t, std::uint64_t> held; // bytes by storage
+    std::uint64_t all_merged = 0;
+    for (auto& [variable, bytes] : made)
+      held[g.var(variable).storage] = bytes;
+    for (auto& e : events)
+      if (e.step == 0 && e.kind == event_kind::arrival) {
+        CHECK(e.amount == static_cast<std::uint64_t>(g.var(e.to).device));
+      } else if (e.step == 0 && e.kind == event_kind::merge_begin) {
+        std::uint64_t merged = 0;
+        for (auto input : g.op(e.from).inputs)
+          if (!g.var(input).persistable)
+            merged += held[g.var(input).storage];
+        all_merged += merged;
+        // What a device has yet to compute has no size when it is launched.
+        if (c.name == "late devices")
+          CHECK(e.amount <= merged);
+        else
+          CHECK(e.amount == merged);
+      }
+    CHECK((all_merged > 0) == (collectives > 0));
   }
 }
 
