@@ -2,9 +2,9 @@
 #include <troupe/actors/configure.hpp>
 
 #include <actors/application.hpp>
+#include <actors/one_op_program.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
-#include <troupe/graph/network.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -122,20 +122,6 @@ private:
   std::latch& go_on_;
 };
 
-/// x -> "held", an op of the test.
-graph::program held_program() {
-  graph::network net;
-  net.data("x", {-1, 1});
-  net.temporary("y");
-  graph::op_desc op;
-  op.type = "held";
-  op.set_input("X", {"x"});
-  op.set_output("Out", {"y"});
-  net.main.main().ops.push_back(op);
-  net.main.main().find_var("y")->dims = {-1, 1};
-  return net.main;
-}
-
 } // namespace
 
 TEST_SUITE("actors.foreign_system") {
@@ -200,7 +186,7 @@ TEST_CASE("an application's actor answers while ops keep all workers") {
     options.devices = parse_devices("cpu:" + std::to_string(workers));
     options.kernels = kernels;
     options.system = app.system.get();
-    executor exe{held_program(), options};
+    executor exe{one_op_program("held"), options};
     arena memory{make_host_memory_source()};
     auto step = exe.run_async(
       {{"x", tensor::make(memory, {workers, 1}, dtype::float32)}});

@@ -3,9 +3,9 @@
 // What an executor says to a call that comes at the wrong time.
 #include <troupe/actors/executor.hpp>
 
+#include <actors/one_op_program.hpp>
 #include <support/caught.hpp>
 #include <troupe/actors/outside_op.hpp>
-#include <troupe/graph/network.hpp>
 
 #include <doctest/doctest.h>
 
@@ -46,17 +46,9 @@ struct held_step {
   std::unique_ptr<executor> exe;
 
   held_step() {
-    graph::network net;
-    net.data("x", {-1, 1});
-    net.temporary("y");
-    graph::op_desc op;
-    op.type = "held";
-    op.set_input("X", {"x"});
-    op.set_output("Out", {"y"});
-    net.main.main().ops.push_back(op);
-    net.main.main().find_var("y")->dims = {-1, 1};
     exe = std::make_unique<executor>(
-      net.main, executor_options{.outside_ops = {{"held", held}}});
+      one_op_program("held"),
+      executor_options{.outside_ops = {{"held", held}}});
   }
   feed_map batch() {
     return {{"x", tensor::make(memory, {1, 1}, dtype::float32)}};

@@ -27,9 +27,8 @@ void init_message_types();
 /// Troupe queue. If there are as many workers as cores, each worker is pinned
 /// to a core. CAF's own actors use the same queue. One more thread runs them
 /// while all workers run ops, so that their messages need not wait for an op to
-/// end. Call this before the actor
-/// system is created. Throws like `require_system_threads` and
-/// `init_message_types`, which it calls.
+/// end. Call this before the actor system is created. Throws like
+/// `require_system_threads` and `init_message_types`, which it calls.
 ///
 /// CAF 1.x does not take a scheduler from a configuration. There, this sets the
 /// number of workers only, and the system lends its workers to executors while

@@ -203,8 +203,7 @@ struct process_note {
 ///
 /// Thread rule: one thread at a time; `cancel` from any thread. A call during
 /// another one throws error(invalid_argument). Steps cannot begin in a kernel
-/// of the same actor system: `submit` and `run` then throw
-/// error(invalid_argument). An actor's
+/// of the same actor system: `submit` and `run` then throw the same. An actor's
 /// handler may call `run`, `submit` and `wait`. Its thread then works on the
 /// step, and its actor handles no other message until the call returns.
 class executor {

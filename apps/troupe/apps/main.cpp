@@ -144,8 +144,8 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   // A file above the limit of `ulimit -f` is reported like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
-  // They ask a run for its trace. A run that has not begun has none, and no
-  // request should end a process.
+  // SIGUSR1 and SIGUSR2 ask a run for its trace. Until it has begun, it has
+  // none; that must not end the process.
   std::signal(SIGUSR1, SIG_IGN);
   std::signal(SIGUSR2, SIG_IGN);
   return troupe::apps::run_command(argc, argv);

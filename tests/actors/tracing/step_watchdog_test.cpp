@@ -216,7 +216,7 @@ TEST_CASE("a run that somebody has paused says so") {
   exe.pace().pause();
   const auto first = told.wait_for(1)[0];
   CAPTURE(first);
-  CHECK(contains(first, "no step is under way: paused: rank 1 waits for "));
+  CHECK(contains(first, "no step is under way: rank 1 has been paused for "));
   exe.pace().resume();
   exe.run(net.batch(0, 6));
   CHECK(told.count() == 1);

@@ -120,7 +120,7 @@ private:
           + actors::text_of(seen) + " (" + all + ")");
   }
 
-  /// Tells once of a run that somebody has paused: to other ranks it looks
+  /// Tells once of a run that somebody has paused. To other ranks it looks
   /// lost.
   void look_at_pause() {
     if (!watched_.pace().is_paused()) {
@@ -130,10 +130,10 @@ private:
       pause_is_told_ = false;
     } else if (!pause_is_told_ && clock::now() - *paused_since_ >= limit_) {
       pause_is_told_ = true;
-      tell_("no step is under way: paused: "
+      tell_("no step is under way: "
             + (about_.rank ? "rank " + std::to_string(*about_.rank)
                            : std::string{"the run"})
-            + " waits for resume, or for a step to be let through, since "
+            + " has been paused for "
             + seconds_text(clock::now() - *paused_since_));
     }
   }
@@ -154,8 +154,8 @@ private:
     seen.cores = core_times::now().since(oldest_->cores);
     seen.cores_over = clock::now() - oldest_->since;
     seen.rank = about_.rank;
-    if (watched_.shared_trace()->wants(
-          trace_level::ops)) // else it has no effect
+    // Ops that nobody looks at are not delayed.
+    if (watched_.shared_trace()->wants(trace_level::ops))
       seen.op_delay = watched_.pace().op_delay();
     if (about_.usual)
       seen.usual = about_.usual(chain.links.back().handle);

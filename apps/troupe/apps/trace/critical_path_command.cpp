@@ -121,13 +121,14 @@ own_costs(const traced_run& run, const trace::cost_table& file) {
   const auto& graph = run.parts().front().graph;
   std::set<trace::cost_key> in_file;
   std::size_t missing = 0;
-  for (handle_id op = 0; op < graph.handles.size(); ++op)
+  for (handle_id op = 0; op < graph.handles.size(); ++op) {
     if (!graph.handles[op].is_op)
       continue;
-    else if (file.find(graph, op))
+    if (file.find(graph, op))
       in_file.insert(trace::cost_key_of(graph, op));
     else
       ++missing;
+  }
   std::vector<trace::op_cost> rows;
   const auto all =
     trace::cost_table::measure(run.parts(), run.timeline(), run.graph());
