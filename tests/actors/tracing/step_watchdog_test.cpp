@@ -21,6 +21,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -72,12 +73,24 @@ private:
 /// `relu` waits until the gate is open.
 struct gate {
   std::atomic<bool> open{false};
+  bool shares_core = false; ///< `relu` and `crowd` are busy on the first core
+
+  void be_busy() const {
+    const stay_on_core first{0};
+    while (!open) {
+    }
+  }
+  std::jthread crowd() const {
+    return std::jthread{[this] { be_busy(); }};
+  }
 
   std::shared_ptr<const kernel_table> kernels() {
     class gated final : public kernel {
     public:
       explicit gated(gate& at) : at_(at) {}
       void run(kernel_context& ctx) override {
+        if (at_.shares_core)
+          at_.be_busy();
         while (!at_.open)
           std::this_thread::sleep_for(1ms);
         const auto x = ctx.input("X");
@@ -160,6 +173,29 @@ TEST_CASE("a slow op's line has the times that the application knows of it") {
   CHECK(contains(first, "; its median is 5.0 ms, that of rank 3 is 4.0 ms"));
   at.open = true;
   exe.wait(step);
+}
+
+TEST_CASE("workers that do not get their cores are named") {
+  const auto net = make_mlp();
+  gate at;
+  at.shares_core = true;
+  auto options = options_for(net);
+  options.kernels = at.kernels();
+  executor exe{net.main, options};
+  told_texts told;
+  const auto dog = watch(exe, told, 200ms);
+  std::string first;
+  {
+    const std::array crowd{at.crowd(), at.crowd(), at.crowd(), at.crowd()};
+    const auto step = exe.submit(net.batch(0, 6));
+    first = told.wait_for(1)[0];
+    at.open = true;
+    exe.wait(step);
+  }
+  CAPTURE(first);
+  CHECK(contains(first, "preempted worker: threads of this process waited "));
+  CHECK(contains(first, " for a core, all together, and ran "));
+  CHECK(contains(first, "slow op: relu#"));
 }
 
 TEST_CASE("a message that was lost is named") {

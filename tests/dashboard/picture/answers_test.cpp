@@ -466,6 +466,24 @@ TEST_CASE("Prometheus gets types, labels and escaped names") {
   CHECK(has("troupe_worker_busy_seconds_total{rank=\"0\",worker=\"1\"} "));
 }
 
+TEST_CASE("Prometheus can compute the mean time of a step") {
+  auto t = two_ops();
+  live_picture picture{t.graph, {0}, 2};
+  for (std::uint32_t step = 0; step < 3;
+       ++step) // each begins in the one before
+    event_list{t}.on(0, step).add(
+      step == 0 ? 0 : 1'000'000'000ull * step - 500'000'000,
+      event_kind::step_begin);
+  for (std::uint32_t step = 0; step < 3; ++step)
+    event_list{t}.on(0, step).add(1'000'000'000ull * (step + 1),
+                                  event_kind::step_end);
+  std::ranges::stable_sort(t.events, {}, &trace_event::time);
+  picture.add(t.events);
+  const auto text = prometheus_text(picture, {}, {});
+  CHECK(contains(text, "troupe_steps_total{rank=\"0\"} 3\n"));
+  CHECK(contains(text, "troupe_step_seconds_total{rank=\"0\"} 3\n"));
+}
+
 TEST_CASE("messages of steps are counted also while none is recorded") {
   auto t = two_ops();
   live_picture picture{t.graph, {0}, 2};

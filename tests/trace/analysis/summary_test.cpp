@@ -69,6 +69,13 @@ TEST_CASE("idle, self time and overlap are shares of the counted time") {
   REQUIRE(s.workers.size() == 2);
   CHECK(s.workers[0].idle == doctest::Approx(0.4));
   CHECK(s.workers[1].idle == doctest::Approx(0.4)); // 500 + 100 of help
+  REQUIRE(s.streams.size() == 2);
+  CHECK(s.streams[0].device == 0);
+  CHECK(s.streams[0].stream == "compute");
+  CHECK(s.streams[0].idle == doctest::Approx(0.4)); // helps do not count
+  CHECK(s.streams[1].device == 1);
+  CHECK(s.streams[1].stream == "collective");
+  CHECK(s.streams[1].idle == doctest::Approx(0.5));
   REQUIRE(s.types.size() == 2);
   CHECK(s.types[0].type == "work");
   CHECK(s.types[0].count == 1);

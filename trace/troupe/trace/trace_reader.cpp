@@ -189,10 +189,12 @@ process_trace file_reader::read() {
   } catch (const error& e) {
     if (e.code() != errc::bad_file)
       throw;
+    if (!has_graph_)
+      refuse(file_, "its graph is damaged: " + e.message());
   }
   made_.unread_bytes = unread;
-  if (!has_graph_)
-    refuse(file_, "the trace ends before the graph is known");
+  if (!has_graph_ && !made_.events.empty())
+    refuse(file_, "has events, but no graph whose events they are");
   made_.is_complete = made_.is_complete && unread == 0;
   return std::move(made_);
 }

@@ -9,15 +9,28 @@
 
 namespace troupe::apps {
 
+namespace {
+
+/// The variable of the learning rate; empty if steps cannot fetch it. Ranks of
+/// a job cannot fetch a rate that the program computes, as with a schedule.
+std::string shown_learning_rate(const graph::program& main,
+                                const rank_part& part) {
+  const auto rates = learning_rates_of(main);
+  if (rates.empty())
+    return "";
+  const auto is_of_job = part.has_others() || part.is_elastic();
+  const auto* rate = main.blocks.front().find_var(rates.front());
+  return !is_of_job || (rate && rate->persistable) ? rates.front() : "";
+}
+
+} // namespace
+
 training_board::training_board(const dashboard_options& options,
                                const program_bundle& trains,
                                const rank_part& part, progress& shown)
   : command_("train " + trains.name),
+    learning_rate_(shown_learning_rate(trains.main, part)),
     board_(make_board(options, "--dashboard")) {
-  // All ranks must fetch the same.
-  const auto rates = learning_rates_of(trains.main);
-  if (!rates.empty() && !part.has_others() && !part.is_elastic())
-    learning_rate_ = rates.front();
   const auto whose = part.has_others()
                        ? "dashboard of rank " + std::to_string(part.rank())
                        : std::string{"dashboard"};
@@ -25,13 +38,15 @@ training_board::training_board(const dashboard_options& options,
   shown.note(whose + ", with controls: " + board_->control_link());
 }
 
-void training_board::add_fetches(std::vector<std::string>& possible,
-                                 std::vector<std::string>& wanted) const {
-  if (learning_rate_.empty())
+void add_board_fetches(const graph::program& trains, const rank_part& part,
+                       std::vector<std::string>& possible,
+                       std::vector<std::string>& wanted) {
+  const auto rate = shown_learning_rate(trains, part);
+  if (rate.empty())
     return;
   for (auto* names : {&possible, &wanted})
-    if (std::ranges::find(*names, learning_rate_) == names->end())
-      names->push_back(learning_rate_);
+    if (std::ranges::find(*names, rate) == names->end())
+      names->push_back(rate);
 }
 
 std::unique_ptr<dashboard::board::shown_run>

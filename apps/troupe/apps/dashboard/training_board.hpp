@@ -23,10 +23,6 @@ public:
   training_board(const dashboard_options& options, const program_bundle& trains,
                  const rank_part& part, progress& shown);
 
-  /// Adds what the board shows to the variables that can be fetched, and to
-  /// those that each step fetches.
-  void add_fetches(std::vector<std::string>& possible,
-                   std::vector<std::string>& wanted) const;
   /// Shows a run until the result is destroyed.
   /// @param first_step of the whole training that the executor runs
   std::unique_ptr<dashboard::board::shown_run> show(executor& run,
@@ -41,11 +37,18 @@ public:
 
 private:
   std::string command_;
-  std::string learning_rate_; // variable; empty: none that can be fetched
+  std::string learning_rate_; // variable; empty: none is fetched
   std::unique_ptr<dashboard::board> board_;
   std::uint64_t first_step_ = 0;
   step_metrics metrics_;
 };
+
+/// Adds what boards show to the variables that can be fetched, and to those
+/// that each step fetches. The same for all ranks, also for one without a
+/// board, because all ranks of a job must fetch the same.
+void add_board_fetches(const graph::program& trains, const rank_part& part,
+                       std::vector<std::string>& possible,
+                       std::vector<std::string>& wanted);
 
 /// The dashboard of this rank. The first rank has the port that is given, the
 /// others have a free one each. Their hosts may not have the given address:

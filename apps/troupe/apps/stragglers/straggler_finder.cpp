@@ -28,8 +28,10 @@ constexpr double most_preempted = 0.05;
 constexpr std::size_t least_ops = 3;
 /// Of an op in a window, on each rank.
 constexpr std::size_t least_times = 5;
-/// A false start is forgotten after so many windows.
-constexpr double forgotten_per_window = 0.01;
+/// What stands out is so many standard deviations off.
+constexpr double least_deviations = 2;
+/// Windows after which their weight in the variance is 1 / e.
+constexpr double memory = 50;
 
 /// An op on a rank and on all others.
 struct comparison {
@@ -140,31 +142,41 @@ public:
 
   struct finding {
     straggler what;
+    double excess =
+      0; ///< logarithm of the factor beyond that of what is larger
+    bool is_slow = false;
     bool is_covered = false; ///< an op of a type that is slow
   };
-  std::vector<finding> slower(bool is_preempted) const {
+  /// The rank, its types and its ops: those of which enough is known.
+  std::vector<finding> findings(bool is_preempted) const {
     std::vector<finding> found;
     const auto of_rank = common_factor(usual_);
-    if (!is_preempted && are_slow(usual_, 1))
-      found.push_back({described({}, usual_)});
+    if (!is_preempted && usual_.size() >= least_ops)
+      found.push_back(judged({}, usual_, 1));
     for (auto& [type, ops] : by_type_) {
-      const auto is_slow = are_slow(ops, of_rank);
-      if (is_slow)
-        found.push_back({described({type, {}}, ops)});
+      bool is_slow = false;
+      if (ops.size() >= least_ops) {
+        found.push_back(judged({type, {}}, ops, of_rank));
+        is_slow = found.back().is_slow;
+      }
       // A type that is not slow is not 1 exactly: to divide by its noise would
       // hide ops.
       const auto of_type = is_slow ? middle_factor(ops) : 1.0;
       for (auto* c : ops)
-        if (std::ranges::find(long_, c) != long_.end()
-            && take_longer({c}, std::max(of_rank, of_type)))
-          found.push_back({described(c->op, {c}), is_slow});
+        if (std::ranges::find(long_, c) != long_.end()) {
+          found.push_back(judged(c->op, {c}, std::max(of_rank, of_type)));
+          found.back().is_covered = is_slow;
+        }
     }
     return found;
   }
 
 private:
-  static bool are_slow(const comparisons& ops, double scale) {
-    return ops.size() >= least_ops && take_longer(ops, scale);
+  finding judged(const op_key& what, const comparisons& ops,
+                 double scale) const {
+    const auto described = this->described(what, ops);
+    return {described, std::log(described.factor / scale),
+            take_longer(ops, scale)};
   }
   straggler described(const op_key& what, const comparisons& ops) const {
     return {rank_,
@@ -203,42 +215,62 @@ std::string text_of(const straggler& found, std::size_t ranks,
 
 // -- windows ------------------------------------------------------------------
 
-/// True if it is to be named. What is covered by its type keeps its windows,
-/// and is named if it is slow without the type.
-bool straggler_finder::suspicion::see_slow(bool is_covered) {
-  ++windows;
-  const auto needed =
-    windows_in_a_row + static_cast<std::size_t>(std::ceil(false_starts));
-  return windows >= needed && !is_covered && !std::exchange(is_told, true);
+/// On two ranks, each window has one excess above 0. The others say the same,
+/// or that another rank is slow.
+void straggler_finder::variation::add(double excess) {
+  if (excess < 0)
+    return;
+  windows = std::min(windows + 1, memory);
+  variance += (excess * excess - variance) / windows;
 }
 
-void straggler_finder::suspicion::see_not_slow() {
-  if (windows > 0 && !is_told)
-    false_starts += 1;
-  windows = 0;
-  is_told = false;
+bool straggler_finder::slow_row::add(double excess, bool is_covered,
+                                     const variation& usual) {
+  if (excesses_.size() < most_windows_in_a_row)
+    excesses_.push_back(excess);
+  return stands_out(usual) && !is_covered && !std::exchange(is_told_, true);
+}
+
+bool straggler_finder::slow_row::stands_out(const variation& usual) const {
+  if (excesses_.size() >= most_windows_in_a_row)
+    return true;
+  return excesses_.size() >= windows_in_a_row
+         && trace::quantile(excesses_, 0.5)
+              >= least_deviations * std::sqrt(usual.variance);
+}
+
+void straggler_finder::slow_row::end(variation& usual) {
+  if (!is_told_)
+    for (auto excess : excesses_)
+      usual.add(excess);
+  excesses_.clear();
+  is_told_ = false;
 }
 
 std::vector<straggler>
 straggler_finder::add(const std::vector<op_digest>& window) {
-  const auto rows = index_of(window);
+  const auto ops = index_of(window);
   std::vector<straggler> named;
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
-    auto& known = suspicions_[rank];
+    auto& rows = rows_[rank];
     std::set<op_key> slow;
     const auto is_preempted = window[rank].preempted > most_preempted;
-    for (auto& found : rank_comparison{rows, rank}.slower(is_preempted)) {
+    for (auto& found : rank_comparison{ops, rank}.findings(is_preempted)) {
       const op_key what{found.what.type, found.what.output};
+      auto& usual = usual_[what];
+      if (!found.is_slow) {
+        usual.add(found.excess);
+        continue;
+      }
       slow.insert(what);
-      if (known[what].see_slow(found.is_covered))
+      if (rows[what].add(found.excess, found.is_covered, usual))
         named.push_back(found.what);
     }
-    for (auto& [what, of] : known) {
-      of.false_starts = std::max(0.0, of.false_starts - forgotten_per_window);
+    for (auto& [what, row] : rows)
       if (!slow.contains(what))
-        of.see_not_slow();
-    }
-    std::erase_if(known, [](auto& each) { return each.second.is_nothing(); });
+        row.end(usual_[what]);
+    std::erase_if(rows,
+                  [&](const auto& row) { return !slow.contains(row.first); });
   }
   return named;
 }

@@ -38,11 +38,11 @@ std::string text_of(const straggler& found, std::size_t ranks,
 ///   must be slower by more than it varies;
 /// - the rank test of Mann and Whitney gives p < 0.005.
 ///
-/// It is named if it differs in four windows in a row, once until it is no
-/// longer slow. On a machine with other programs, an op can take a quarter
-/// longer for some dozen steps, and some ops do so again and again. So each
-/// time that an op differs for fewer windows, it needs one more; that is
-/// forgotten after a hundred windows.
+/// It is named, once until it is no longer slow, if it differs in four windows
+/// in a row by at least twice as much as it usually varies from window to
+/// window; or, if by less, in 25 windows. Some ops, such as those whose data
+/// just fit into a cache, take a quarter longer for some dozen steps, again and
+/// again, now on this rank and now on that one.
 ///
 /// Times are divided by the factor of what is larger, a slow type or the rank:
 /// so a slow core makes a slow rank, not slow ops. Ops of a slow type are not
@@ -53,31 +53,49 @@ std::string text_of(const straggler& found, std::size_t ranks,
 /// Thread rule: one thread.
 class straggler_finder {
 public:
-  explicit straggler_finder(std::size_t ranks)
-    : ranks_(ranks), suspicions_(ranks) {}
+  explicit straggler_finder(std::size_t ranks) : ranks_(ranks), rows_(ranks) {}
 
   /// Takes the digests of all ranks for the next window, by rank. Returns who
   /// is to be named.
   std::vector<straggler> add(const std::vector<op_digest>& window);
 
-  /// Windows that must agree before something is named.
+  ///@{
+  /// Windows that must agree before something is named: if it stands out from
+  /// how it usually varies, and if it does not.
   static constexpr std::size_t windows_in_a_row = 4;
+  static constexpr std::size_t most_windows_in_a_row = 25;
+  ///@}
 
 private:
-  /// What speaks against an op, a type or a rank.
-  struct suspicion {
-    std::size_t windows = 0; // in a row, in which it was slow
-    double false_starts = 0;
-    bool is_told = false;
+  /// How an op, a type or a rank varies from window to window when it is not
+  /// slow: the variance of the factor's logarithm.
+  struct variation {
+    double variance = 0;
+    double windows = 0;
+    void add(double excess);
+  };
+  /// Windows in a row in which something was slow.
+  class slow_row {
+  public:
+    /// Adds a window. True if it is to be named.
+    /// @param excess logarithm of the factor
+    /// @param is_covered it is slow because its type is: it keeps its windows,
+    ///   and is named if it is slow without the type
+    bool add(double excess, bool is_covered, const variation& usual);
+    /// Windows that did not lead to a name are part of how it usually varies.
+    void end(variation& usual);
 
-    bool see_slow(bool is_covered);
-    void see_not_slow();
-    bool is_nothing() const { return windows == 0 && false_starts <= 0; }
+  private:
+    bool stands_out(const variation& usual) const;
+
+    std::vector<double> excesses_;
+    bool is_told_ = false;
   };
 
   std::size_t ranks_;
-  // By rank; the key is what `straggler` has as type and output.
-  std::vector<std::map<op_key, suspicion>> suspicions_;
+  // The keys are what `straggler` has as type and output.
+  std::map<op_key, variation> usual_;            // of all ranks
+  std::vector<std::map<op_key, slow_row>> rows_; // by rank
 };
 
 } // namespace troupe::apps

@@ -161,6 +161,11 @@ nlohmann::ordered_json summary_json(const traced_run& run,
   for (const auto& w : s.workers)
     idle.push_back(
       {{"process", w.process}, {"worker", w.worker}, {"share", w.idle}});
+  auto& streams = out["idle_streams"] = json::array();
+  for (const auto& each : s.streams)
+    streams.push_back({{"device", run.graph().graph().devices[each.device]},
+                       {"stream", each.stream},
+                       {"share", each.idle}});
   auto& overlap = out["overlap"] = json::array();
   for (const auto& o : s.overlap)
     overlap.push_back({{"process", o.process},

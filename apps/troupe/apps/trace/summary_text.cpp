@@ -41,6 +41,8 @@ std::string columns_text(const std::string& a, const std::string& b,
 
 std::string run_text(const traced_run& run, const trace::trace_summary& s) {
   const auto& first = run.parts().front();
+  if (first.run.version.empty()) // killed before it could say what it is
+    return "nothing was recorded\n";
   std::string text = one_line(first.run.command) + " with Troupe "
                      + one_line(first.run.version) + ", strategy "
                      + one_line(first.run.strategy) + ", level "
@@ -297,6 +299,10 @@ std::string workers_text(const traced_run& run, const trace::trace_summary& s) {
   for (const auto& w : s.workers)
     text += process_of(w.process) + "worker " + std::to_string(w.worker)
             + " idle " + percent_text(w.idle) + "\n";
+  for (const auto& each : s.streams)
+    text += "stream " + each.stream + " of "
+            + run.graph().graph().devices[each.device] + " idle "
+            + percent_text(each.idle) + "\n";
   for (const auto& o : s.overlap)
     text += process_of(o.process)
             + (o.merge_ns > 0

@@ -29,6 +29,11 @@ read_traces(const std::vector<std::string>& files) {
                    "bytes\n",
                    one_line(file).c_str(),
                    static_cast<unsigned long long>(bytes));
+    if (parts.back().graph.handles.empty())
+      std::fprintf(stderr,
+                   "troupe: %s: ends before the graph is known: nothing was "
+                   "recorded\n",
+                   one_line(file).c_str());
   }
   return parts;
 }

@@ -511,8 +511,8 @@ void training_run::train_epoch(held_out_test& held_out,
     part_.is_first() ? progress{} : progress{progress::form::nothing};
   begin_board();
   auto fetches = split_names(given_.fetch);
-  if (board_)
-    board_->add_fetches(run_.fetches, fetches);
+  if (given_.dashboard.is_wanted())
+    add_board_fetches(bundle_.main, part_, run_.fetches, fetches);
   executor exe(bundle_.main, run_);
   divided_.note(exe, part_.rank() * wanted_.devices.size(),
                 wanted_.devices.size());

@@ -197,8 +197,9 @@ void live_picture::end_step(const trace_event& e) {
   for (auto& other : open_)
     other.begin = std::max(other.begin, e.time);
   ++steps_ended_;
-  record_of(e.step).ms =
-    static_cast<double>(e.time - std::min(e.time, begin)) / 1e6;
+  const auto ns = static_cast<double>(e.time - std::min(e.time, begin));
+  record_of(e.step).ms = ns / 1e6;
+  step_seconds_ += ns / 1e9;
 }
 
 void live_picture::add(const step_record& known) {

@@ -124,6 +124,8 @@ public:
   /// The newest step that has begun.
   std::optional<std::uint32_t> newest_step() const noexcept { return newest_; }
   std::uint64_t steps_ended() const noexcept { return steps_ended_; }
+  /// The times (`step_record::ms`) of all of these, in seconds.
+  double step_seconds() const noexcept { return step_seconds_; }
   /// Steps that have begun and not ended.
   std::size_t steps_under_way() const noexcept { return open_.size(); }
   /// The op that made a step fail; empty if none did.
@@ -187,6 +189,7 @@ private:
   std::vector<open_step> open_;
   std::optional<std::uint32_t> newest_;
   std::uint64_t steps_ended_ = 0;
+  double step_seconds_ = 0;
   std::string failure_;
   std::uint64_t last_ns_ = 0;
 };

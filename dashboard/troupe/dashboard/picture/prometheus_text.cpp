@@ -82,9 +82,6 @@ void add_training(metric_writer& out, const live_picture& picture) {
   };
   if (const auto* s = newest([](auto& r) { return r.loss.has_value(); }))
     out.single("loss", "gauge", "Loss of the newest step.", *s->loss);
-  if (const auto* s = newest([](auto& r) { return r.ms > 0; }))
-    out.single("step_seconds", "gauge", "Time of the newest step.",
-               s->ms / 1e3);
   if (const auto* s =
         newest([](auto& r) { return r.samples_per_s.has_value(); }))
     out.single("samples_per_second", "gauge",
@@ -226,6 +223,10 @@ std::string prometheus_text(const live_picture& picture,
                  + "," + label("state", to_string(state.state)));
   out.single("steps_total", "counter", "Steps that have ended.",
              static_cast<double>(picture.steps_ended()));
+  out.single("step_seconds_total", "counter",
+             "Time in which these steps ran; of those in flight together, what "
+             "each adds.",
+             picture.step_seconds());
   out.single("steps_under_way", "gauge", "Steps that have begun and not ended.",
              static_cast<double>(picture.steps_under_way()));
   add_training(out, picture);

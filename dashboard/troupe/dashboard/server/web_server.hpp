@@ -34,8 +34,8 @@ struct web_server_options {
   /// is left to their systems, which try again after a second or more. Neither
   /// costs the server anything.
   std::size_t connections_at_once = 64;
-  double connections_per_second = 250;
-  int connections_waiting = 256;
+  double connections_per_second = 100;
+  int connections_waiting = 100;
   ///@}
   std::size_t watchers = 64;          ///< at a time. More get status 503
   std::size_t head_bytes = 16 * 1024; ///< of a request

@@ -54,7 +54,8 @@ public:
   }
 
   std::vector<type_time> types() const;
-  std::vector<worker_idle> idle();
+  std::vector<worker_idle> idle_workers();
+  std::vector<stream_idle> idle_streams();
   std::vector<merge_overlap> overlap();
 
 private:
@@ -68,6 +69,8 @@ private:
     const bool merges = graph_.merges(r.op);
     auto& of_kind = merges ? merge_ : compute_;
     add_interval(of_kind[r.process], {r.begin, r.done});
+    const auto& h = graph_.graph().handles[r.op];
+    add_interval(streams_[{h.device, h.stream}], {r.begin, r.done});
   }
   void add_help(const op_run& r) {
     add_busy(r);
@@ -108,6 +111,8 @@ private:
   std::map<std::string_view, type_sum> times_;
   std::vector<std::vector<std::vector<interval>>> busy_; // process, worker
   std::vector<std::vector<interval>> compute_, merge_;   // process
+  std::map<std::pair<std::uint32_t, std::string_view>, std::vector<interval>>
+    streams_; // device, name
 };
 
 std::vector<type_time> time_sums::types() const {
@@ -124,7 +129,7 @@ std::vector<type_time> time_sums::types() const {
   return made;
 }
 
-std::vector<worker_idle> time_sums::idle() {
+std::vector<worker_idle> time_sums::idle_workers() {
   std::vector<worker_idle> made;
   if (steps_.empty())
     return made;
@@ -134,6 +139,19 @@ std::vector<worker_idle> time_sums::idle() {
       const auto busy = counted_length(std::move(busy_[p][w]));
       made.push_back({p, w, 1 - static_cast<double>(busy) / wall});
     }
+  return made;
+}
+
+std::vector<stream_idle> time_sums::idle_streams() {
+  std::vector<stream_idle> made;
+  if (steps_.empty())
+    return made;
+  const auto wall = static_cast<double>(length_of(counted_));
+  for (auto& [stream, times] : streams_) {
+    const auto busy = counted_length(std::move(times));
+    made.push_back({stream.first, std::string{stream.second},
+                    1 - static_cast<double>(busy) / wall});
+  }
   return made;
 }
 
@@ -263,7 +281,8 @@ trace_summary summarize(std::span<const process_trace> parts,
   s.waits = find_waits(all, graph, parcel_list{parts, graph});
   time_sums sums{all, graph};
   s.types = sums.types();
-  s.workers = sums.idle();
+  s.workers = sums.idle_workers();
+  s.streams = sums.idle_streams();
   s.overlap = sums.overlap();
   s.memory = find_memory_peaks(parts);
   s.actors = actor_uses(parts);

@@ -50,6 +50,15 @@ struct worker_idle {
   double idle = 0; ///< share of the time of `op_steps` without an op
 };
 
+/// How much of its time a stream of a device had no op under way.
+struct stream_idle {
+  std::uint32_t device = 0; ///< index into `graph_info::devices`
+  std::string stream;       ///< "compute"
+  /// Share of the time of `op_steps` in which none of its ops was between its
+  /// begin and its results.
+  double idle = 0;
+};
+
 /// Overlap of computing and merging in a process.
 struct merge_overlap {
   std::size_t process = 0;
@@ -90,9 +99,9 @@ struct actor_use {
 /// What `troupe trace summary` says. docs/trace.md defines each number.
 struct trace_summary {
   step_statistics steps;
-  /// How many steps count for `types`, `waits`, `workers` and `overlap`: those
-  /// of `timeline::op_steps`. Fewer than `steps.counted` if the level was
-  /// raised or lowered.
+  /// How many steps count for `types`, `waits`, `workers`, `streams` and
+  /// `overlap`: those of `timeline::op_steps`. Fewer than `steps.counted` if
+  /// the level was raised or lowered.
   std::size_t op_steps = 0;
   /// Steps that `messages` counts those of.
   std::size_t message_steps = 0;
@@ -105,6 +114,7 @@ struct trace_summary {
   std::vector<slow_rank> slow_ranks;
   std::vector<op_wait> waits;       ///< the most time first
   std::vector<worker_idle> workers; ///< by process and number
+  std::vector<stream_idle> streams; ///< that ran ops, by device and name
   std::vector<merge_overlap> overlap;
   message_counts messages;
   failure_use failures;
