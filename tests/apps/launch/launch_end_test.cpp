@@ -105,19 +105,21 @@ TEST_CASE("a launch has the exit code of the rank that failed first") {
   const auto result =
     launch(3, in_rank(1,
                       "echo one >&2; echo 'two of it' >&2; "
-                      "echo 'warning: none of it' >&2; echo >&2; exit 3",
+                      "echo 'warning: none of it' >&2; echo 'flight "
+                      "recorder: nor this' >&2; echo >&2; exit 3",
                       "sleep 0.1; exit 4"));
   CHECK(result.code == 3);
   const auto error = last_error(result);
   CHECK(error.starts_with("troupe: rank 1 failed with exit code 3 (output: "));
   CHECK(error.ends_with("/rank-1.log): two of it"));
   CHECK(read_bytes(log_named_in(error))
-        == "one\ntwo of it\nwarning: none of it\n\n");
+        == "one\ntwo of it\nwarning: none of it\nflight recorder: nor "
+           "this\n\n");
   for (const auto* other : {"0", "2"})
     CHECK(count_of(result.err, "troupe: rank " + std::string(other)
                                  + " failed with exit code 4 after rank 1\n")
           == 1);
-  CHECK(lines_of(result.err).size() == 7); // with the four of rank 1
+  CHECK(lines_of(result.err).size() == 8); // with the five of rank 1
   remove_logs_of(error);
 }
 

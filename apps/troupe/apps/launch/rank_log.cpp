@@ -98,7 +98,8 @@ void rank_stream::emit(std::string_view text) {
 }
 
 void rank_stream::note(std::string_view line) {
-  if (line.starts_with("warning: ")) // is no reason why a rank ends
+  // These are no reasons why a rank ends. The second can follow the reason.
+  if (line.starts_with("warning: ") || line.starts_with("flight recorder: "))
     return;
   const auto last = line.find_last_not_of(" \t\r"); // ssh ends lines with "\r"
   if (last != line.npos)

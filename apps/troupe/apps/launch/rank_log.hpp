@@ -64,7 +64,8 @@ public:
   bool pass_some();
   /// Passes on all that has arrived, and closes the pipe.
   void finish();
-  /// The last line that is not empty and no warning, at most 400 bytes of it.
+  /// The last line that is not empty, no warning and no note of a flight
+  /// recorder; at most 400 bytes of it.
   const std::string& last_line() const noexcept { return last_line_; }
 
 private:
