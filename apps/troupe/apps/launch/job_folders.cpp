@@ -22,8 +22,9 @@ own_folder::~own_folder() {
 }
 
 std::string make_private_folder(const std::string& kind) {
-  auto path = actors::run_folder("") + "/" + kind + "-"
-              + std::to_string(::getpid()) + "-XXXXXX";
+  const auto in = actors::run_folder("");
+  remove_ownerless(in);
+  auto path = in + "/" + kind + "-" + std::to_string(::getpid()) + "-XXXXXX";
   if (!::mkdtemp(path.data()))
     throw error(errc::io_failure,
                 "cannot make the folder " + path + ": " + std::strerror(errno));
@@ -31,7 +32,7 @@ std::string make_private_folder(const std::string& kind) {
 }
 
 job_folders::job_folders(const std::string& logs)
-  : rendezvous_(make_private_folder("job")),
+  : rendezvous_(make_private_folder("job")), owner_(rendezvous_.path),
     own_logs_(logs.empty() ? rendezvous_.path + ".logs" : ""),
     logs_(logs.empty() ? own_logs_.path : logs) {
   std::error_code failure;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/apps/owned_folder.hpp>
+
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -18,8 +20,9 @@ struct own_folder {
 };
 
 /// Makes a folder that only this user can enter, in the one that all runs of
-/// this user share. Throws error(io_failure), and error(invalid_argument) if
-/// others have access to the shared folder.
+/// this user share. Removes there what killed jobs have left. Throws
+/// error(io_failure), and error(invalid_argument) if others have access to the
+/// shared folder.
 /// @param kind the begin of its name
 std::string make_private_folder(const std::string& kind);
 
@@ -44,6 +47,7 @@ public:
 
 private:
   own_folder rendezvous_;
+  owned_folder owner_;  ///< of that folder
   own_folder own_logs_; ///< empty: they stay
   std::string logs_;
 };

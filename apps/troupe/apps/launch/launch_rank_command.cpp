@@ -7,6 +7,7 @@
 #include <troupe/apps/launch/rank_specification.hpp>
 #include <troupe/apps/launch/rank_variables.hpp>
 #include <troupe/apps/launch/signal_pipe.hpp>
+#include <troupe/apps/owned_folder.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
@@ -62,7 +63,8 @@ private:
   signal_pipe signals_;
   // Its end comes last: until then this process can be killed.
   std::unique_ptr<guardian> guardian_;
-  own_folder secrets_; ///< empty path: there are none
+  own_folder secrets_;                  ///< empty path: there are none
+  std::optional<owned_folder> owner_{}; ///< of that folder
   std::unique_ptr<rank_process> process_;
   bool has_launcher_ = true;
   std::optional<rank_clock::time_point> killed_at_;
@@ -71,6 +73,8 @@ private:
 hosted_rank::hosted_rank(const rank_specification& given)
   : grace_(given.grace),
     secrets_(given.credentials.empty() ? "" : make_private_folder("rank")) {
+  if (!given.credentials.empty())
+    owner_.emplace(secrets_.path);
   guard({}); // before there are secrets
   auto own = given.variables;
   if (!given.credentials.empty())

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/apps/launch/guardian.hpp>
 #include <troupe/apps/launch/hosts/host_message.hpp>
 #include <troupe/apps/launch/job_folders.hpp>
+#include <troupe/apps/owned_folder.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
@@ -34,6 +36,7 @@ constexpr auto between_readings = 50ms;
 constexpr auto between_beats = 1s;
 
 std::string make_meeting_folder(const std::string& path) {
+  remove_ownerless(actors::run_folder(""));
   if (::mkdir(path.c_str(), 0700) != 0)
     throw error(errc::io_failure, "cannot make the folder " + one_line(path)
                                     + ": " + std::strerror(errno));
@@ -54,7 +57,7 @@ void print(const std::string& line) {
 class host_meeting {
 public:
   explicit host_meeting(const std::string& name)
-    : folder_(make_meeting_folder(meeting_path(name))),
+    : folder_(make_meeting_folder(meeting_path(name))), owner_(folder_.path),
       guardian_({}, folder_.path) {}
 
   void run() {
@@ -95,6 +98,7 @@ private:
   }
 
   own_folder folder_;
+  owned_folder owner_; // of that folder
   guardian guardian_;
   std::set<std::string> passed_on_;
   host_clock::time_point last_beat_{};
