@@ -231,6 +231,41 @@ TEST_CASE("the name of a job can be that of a file") {
   CHECK(job(std::string(57, 'a')) == "troupe-" + std::string(57, 'a'));
 }
 
+TEST_CASE("a job is elastic if its variables say so") {
+  const auto all_here =
+    with(torchrun, {{"LOCAL_WORLD_SIZE", "4"}, {"LOCAL_RANK", "3"}});
+  const auto plain = with(launched, {{"TROUPE_LOCAL_SIZE", "3"}});
+  for (const auto& table : {all_here, plain}) {
+    CHECK(found_in(table)->most == 0);
+    const auto found = found_in(with(table, {{"TROUPE_ELASTIC", "2:5"}}));
+    CHECK(found->least == 2);
+    CHECK(found->most == 5);
+    CHECK_FALSE(found->member);
+  }
+  // `troupe launch` keeps the rendezvous itself.
+  CHECK(
+    found_in(with(plain, {{"TROUPE_MEMBER", "1"}, {"TROUPE_ELASTIC", "2:5"}}))
+      ->most
+    == 0);
+  const auto refusal = [&](const variables& table, const std::string& range) {
+    return failure_of(with(table, {{"TROUPE_ELASTIC", range}}));
+  };
+  for (const std::string range :
+       {"2", "2:", ":2", "0:4", "a:b", "1:2:3", "-1:4", "1 :4"})
+    CHECK(refusal(all_here, range)
+          == "invalid_argument: TROUPE_ELASTIC is '" + range
+               + "': must be MIN:MAX, such as 2:4");
+  for (const std::string range : {"1:3", "5:6"})
+    CHECK(refusal(all_here, range)
+          == "invalid_argument: TROUPE_ELASTIC is '" + range
+               + "', but the job begins with 4 ranks (WORLD_SIZE)");
+  const auto says_of = [](const std::string& text, const std::string& part) {
+    return text.find(part) != text.npos;
+  };
+  CHECK(says_of(refusal(torchrun, "1:4"), "the ranks are on several hosts"));
+  CHECK(says_of(refusal(open_mpi, "1:4"), "mpirun ends all ranks"));
+}
+
 TEST_CASE("a wrong environment is refused with the variable and its value") {
   struct wrong {
     variables table;

@@ -3,6 +3,8 @@
 
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/remote/run_pass.hpp>
+#include <troupe/apps/elastic/rank_rendezvous.hpp>
+#include <troupe/apps/owned_folder.hpp>
 #include <troupe/apps/training/placing.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
@@ -68,6 +70,13 @@ rank_part::rank_part() : rank_part(comm::find_rank()) {}
 
 rank_part::rank_part(std::optional<comm::rank_environment> found)
   : found_(std::move(found)) {
+  if (found_ && found_->most > 0) {
+    rendezvous_ = std::make_unique<rank_rendezvous>(*found_);
+    found_->rendezvous = rendezvous_->folder();
+    found_->member = rendezvous_->member();
+  } else if (is_elastic()) {
+    holds_folder_ = hold_folder(found_->rendezvous);
+  }
   if (is_elastic()) {
     enter_epoch(0, {});
     first_epoch_ = epoch_;
@@ -92,6 +101,11 @@ void rank_part::tell_step_done() {
     comm::tell_step_done(found_->rendezvous, epoch_);
 }
 
+void rank_part::tell_all_done() {
+  if (is_elastic())
+    comm::tell_all_done(found_->rendezvous);
+}
+
 void rank_part::enter_next_epoch(const std::function<bool()>& stops) {
   comm::tell_epoch_ended(found_->rendezvous, epoch_, *found_->member);
   enter_epoch(epoch_, stops);
@@ -104,18 +118,33 @@ void rank_part::enter_epoch(std::uint64_t after,
     const auto now = comm::read_epoch(found_->rendezvous);
     const auto rank =
       now && now->number > after ? now->rank_of(*found_->member) : std::nullopt;
-    if (rank)
+    const bool has_too_few = rank && now->members.size() < found_->least;
+    if (rank && !has_too_few)
       return take_place(*now, *rank);
+    if (after == 0 && comm::is_all_done(found_->rendezvous))
+      throw error(errc::peer_failure,
+                  "the job has done all its steps: no rank can join it");
     // A rank that joins a running job is let in once it says that it is there.
     if (now && !std::exchange(has_told, true))
       comm::tell_epoch_ended(found_->rendezvous, 0, *found_->member);
     if (stops && stops())
       throw error(errc::cancelled, "stopped while waiting for other ranks");
     if (std::chrono::steady_clock::now() > deadline)
-      throw error(errc::peer_failure,
-                  "the launcher of the job names no ranks to go on with");
+      throw error(errc::peer_failure, text_without_epoch(has_too_few));
     std::this_thread::sleep_for(std::chrono::milliseconds{2});
   }
+}
+
+/// Why there is no epoch to take part in.
+std::string rank_part::text_without_epoch(bool has_too_few) const {
+  if (!rendezvous_)
+    return "the launcher of the job names no ranks to go on with";
+  const auto limits = " (TROUPE_ELASTIC is " + std::to_string(found_->least)
+                      + ":" + std::to_string(found_->most) + ")";
+  return (has_too_few || epoch_ > 0 ? "too few ranks of the job are left"
+                                    : "the job takes no further rank, or not "
+                                      "all of its ranks have been started")
+         + limits;
 }
 
 void rank_part::take_place(const comm::job_epoch& epoch, std::size_t rank) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/comm/job_epoch.hpp>
 #include <troupe/comm/rank_environment.hpp>
 #include <troupe/training/data/batch_share.hpp>
@@ -9,10 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace troupe::apps {
+
+class rank_rendezvous;
 
 /// How the ranks of a job exchange values.
 struct rank_options {
@@ -29,9 +33,10 @@ struct rank_options {
 /// The ranks of a job are the processes of one run. All of them are given the
 /// same command, and each has the devices that `--devices` names.
 ///
-/// In an *elastic* job, ranks may end and others begin. Its launcher numbers
-/// the epochs in between (comm/job_epoch.hpp). In each epoch a process can have
-/// another rank, and the ranks make a new run.
+/// In an *elastic* job, ranks may end and others begin. The epochs in between
+/// are numbered (comm/job_epoch.hpp) by the launcher, or by one of the ranks if
+/// the launcher does not do so (`rank_rendezvous`). In each epoch a process can
+/// have another rank, and the ranks make a new run.
 ///
 /// Thread rule: one thread; `require_epoch` and the numbers also from threads
 /// that wait for others to join.
@@ -39,10 +44,12 @@ class rank_part {
 public:
   /// What the environment says (`comm::find_rank`). Throws what that throws.
   /// Waits for the first epoch of an elastic job that has this process: throws
-  /// error(peer_failure) if there is none for two minutes, and error(bad_file).
+  /// error(peer_failure) if there is none for two minutes or the job has done
+  /// all steps, error(bad_file), and what `rank_rendezvous` throws.
   rank_part();
   explicit rank_part(std::optional<comm::rank_environment> found);
-  /// Removes the folder in which the ranks have met, if this made it.
+  /// Leaves the job. Removes the folder in which the ranks have met, if this
+  /// made it.
   ~rank_part();
   rank_part(const rank_part&) = delete;
   rank_part& operator=(const rank_part&) = delete;
@@ -66,14 +73,16 @@ public:
   /// True if the job has done steps, but none of the living ranks was there
   /// then.
   bool may_have_lost_all() const noexcept { return are_all_new_; }
-  /// Tells the launcher that the epoch makes progress.
+  /// Tells who keeps the rendezvous that the epoch makes progress.
   void tell_step_done();
+  /// Tells that this rank has done all steps: nobody can join any more.
+  void tell_all_done();
   /// Throws error(peer_failure) if the epoch has ended. Does nothing in other
   /// jobs.
   void require_epoch() const;
-  /// Tells the launcher that the epoch has ended for this rank, and waits for
-  /// the next one. Throws error(cancelled) if `stops` returns true, and
-  /// error(peer_failure) if there is none for a long time.
+  /// Tells who keeps the rendezvous that the epoch has ended for this rank, and
+  /// waits for the next one. Throws error(cancelled) if `stops` returns true,
+  /// and error(peer_failure) if there is none for a long time.
   void enter_next_epoch(const std::function<bool()>& stops);
   ///@}
 
@@ -106,6 +115,7 @@ public:
 private:
   void meet_on_host(node_options& nodes);
   void meet_over_network(node_options& nodes, const rank_options& given) const;
+  std::string text_without_epoch(bool has_too_few) const;
   void take_place(const comm::job_epoch& epoch, std::size_t rank);
   void enter_epoch(std::uint64_t after, const std::function<bool()>& stops);
 
@@ -115,6 +125,8 @@ private:
   bool has_told_step_ = false; // of this epoch
   std::string folder_;         // empty: not made yet
   bool made_folder_ = false;
+  descriptor holds_folder_;                     // of a launcher
+  std::unique_ptr<rank_rendezvous> rendezvous_; // if no launcher keeps one
 };
 
 } // namespace troupe::apps

@@ -35,6 +35,14 @@ std::string step_file(const std::string& folder, std::uint64_t epoch) {
   return folder + "/" + std::string(step_prefix) + "-" + std::to_string(epoch);
 }
 
+std::string state_file(const std::string& folder, std::uint64_t member) {
+  return folder + "/state-" + std::to_string(member);
+}
+
+std::string done_file(const std::string& folder) {
+  return folder + "/all-done";
+}
+
 bool exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
@@ -158,6 +166,22 @@ bool has_done_step(const std::string& folder) {
 
 bool has_done_step(const std::string& folder, std::uint64_t epoch) {
   return exists(step_file(folder, epoch));
+}
+
+void note_state(const std::string& folder, std::uint64_t member) {
+  tell(folder, state_file(folder, member));
+}
+
+bool has_state(const std::string& folder, std::uint64_t member) {
+  return exists(state_file(folder, member));
+}
+
+void tell_all_done(const std::string& folder) {
+  tell(folder, done_file(folder));
+}
+
+bool is_all_done(const std::string& folder) {
+  return exists(done_file(folder));
 }
 
 std::vector<std::string> all_told(const std::string& folder) {

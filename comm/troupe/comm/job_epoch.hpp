@@ -10,9 +10,10 @@
 namespace troupe::comm {
 
 /// The ranks of an elastic job while none of them ends and none is added. The
-/// launcher writes each epoch into the rendezvous folder; the ranks read it
-/// there. If they are on several hosts, each of these has such a folder, and
-/// the launcher has a process there that keeps it like its own.
+/// launcher, or one of the ranks, keeps the *rendezvous*: it writes each epoch
+/// into the rendezvous folder, where the ranks read it. If they are on several
+/// hosts, each of these has such a folder, and the launcher has a process there
+/// that keeps it like its own.
 struct job_epoch {
   std::uint64_t number = 0; ///< from 1 on
   /// By rank: the number that the process keeps in all epochs. Those that live
@@ -54,10 +55,10 @@ std::string credentials_path(const std::string& folder, std::uint64_t epoch,
                              std::uint64_t member);
 
 ///@{
-/// A member tells the launcher that its epoch has ended for it, and that it
-/// waits for a new one. One that was in no epoch yet tells so of epoch 0. The
-/// launcher asks who has told so. Does nothing if the folder is gone, as it is
-/// with the launcher.
+/// A member tells who keeps the rendezvous that its epoch has ended for it, and
+/// that it waits for a new one. One that was in no epoch yet tells so of epoch
+/// 0. Who keeps the rendezvous asks who has told so. Does nothing if the folder
+/// is gone, as it is with the launcher.
 void tell_epoch_ended(const std::string& folder, std::uint64_t epoch,
                       std::uint64_t member);
 bool has_epoch_ended(const std::string& folder, std::uint64_t epoch,
@@ -71,6 +72,20 @@ void tell_step_done(const std::string& folder, std::uint64_t epoch);
 bool has_done_step(const std::string& folder, std::uint64_t epoch);
 /// In any epoch.
 bool has_done_step(const std::string& folder);
+///@}
+
+///@{
+/// Who keeps the rendezvous notes that a member has the state of the job,
+/// because it was in an epoch in which a step was done. Who keeps it next reads
+/// that.
+void note_state(const std::string& folder, std::uint64_t member);
+bool has_state(const std::string& folder, std::uint64_t member);
+///@}
+
+///@{
+/// A rank tells that it has done all steps. Nobody can join any more.
+void tell_all_done(const std::string& folder);
+bool is_all_done(const std::string& folder);
 ///@}
 
 ///@{

@@ -302,6 +302,33 @@ void read_address(const launcher_variables& from, rank_environment& into) {
   into.address = std::string{host};
 }
 
+/// Reads MIN:MAX.
+void read_range(const launcher_entry& launcher, const launcher_variables& from,
+                rank_environment& into) {
+  const auto given = from.find("TROUPE_ELASTIC");
+  if (given.empty() || into.member)
+    return;
+  std::string_view text = given;
+  const auto least = take_number(text);
+  const bool has_colon = take(text, ":");
+  const auto most = take_number(text);
+  const auto told = "TROUPE_ELASTIC is " + quoted_name(given);
+  if (!least || !has_colon || !most || !text.empty() || *least == 0)
+    refuse(told + ": must be MIN:MAX, such as 2:4");
+  if (into.size < *least || into.size > *most)
+    refuse(told + ", but the job begins with " + std::to_string(into.size)
+           + " ranks (" + from.first_of(launcher.size) + ")");
+  if (launcher.job == job_of_open_mpi || launcher.job == job_of_hydra)
+    refuse(told + ", but " + launcher.name
+           + " ends all ranks of a job when one of them ends");
+  if (into.local_size != into.size)
+    refuse(told
+           + ", but the ranks are on several hosts: only those that "
+             "troupe launch --hosts --elastic starts can be elastic there");
+  into.least = *least;
+  into.most = *most;
+}
+
 rank_environment read_rank(const launcher_entry& launcher,
                            const launcher_variables& from) {
   const char* size = from.first_of(launcher.size);
@@ -334,6 +361,7 @@ rank_environment read_rank(const launcher_entry& launcher,
       refuse(from.told("TROUPE_MEMBER")
              + ": TROUPE_RENDEZVOUS must name the folder of the job");
   }
+  read_range(launcher, from, found);
   return found;
 }
 

@@ -38,6 +38,9 @@ struct rank_environment {
   /// In an elastic job, the number that the process keeps while its rank
   /// changes (job_epoch.hpp).
   std::optional<std::size_t> member = std::nullopt;
+  /// Set if the job is elastic and its launcher keeps no rendezvous: with how
+  /// many ranks it goes on, and how many it takes.
+  std::size_t least = 0, most = 0;
 };
 
 /// What a process knows about where it comes from.
@@ -68,6 +71,10 @@ environment own_environment();
 ///     be Slurm's.
 ///  5. srun: SLURM_STEP_ID, unless it is the number of a batch script or of an
 ///     interactive shell of salloc. These are no ranks.
+///
+/// With the first, unless TROUPE_MEMBER is set, and with torchrun and srun,
+/// TROUPE_ELASTIC=MIN:MAX makes a job elastic whose ranks are all on one host.
+/// MPI's launchers end all ranks when one ends.
 ///
 /// With each of them, TROUPE_ADDRESS=HOST:PORT, TROUPE_CREDENTIALS and
 /// TROUPE_INTERFACE are read too if the job is on several hosts; an IPv6

@@ -37,11 +37,12 @@ inline std::string in_rank(int rank, const std::string& act,
          + "; else " + otherwise + "; fi";
 }
 
-/// Waits until `is_true` returns true. False if that takes more than 10 s.
+/// Waits until `is_true` returns true. False if that takes more than `limit`
+/// seconds.
 template <class Condition>
-bool comes_true(Condition is_true) {
+bool comes_true(Condition is_true, int limit = 10) {
   using clock = std::chrono::steady_clock;
-  const auto end = clock::now() + std::chrono::seconds(10);
+  const auto end = clock::now() + std::chrono::seconds(limit);
   while (!is_true()) {
     if (clock::now() > end)
       return false;

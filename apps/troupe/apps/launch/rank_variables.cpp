@@ -11,11 +11,11 @@ namespace troupe::apps {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> names_of_places{
+constexpr std::array<std::string_view, 11> names_of_places{
   "TROUPE_RANK=",       "TROUPE_SIZE=",    "TROUPE_LOCAL_RANK=",
   "TROUPE_LOCAL_SIZE=", "TROUPE_JOB=",     "TROUPE_RENDEZVOUS=",
   "TROUPE_MEMBER=",     "TROUPE_ADDRESS=", "TROUPE_CREDENTIALS=",
-  "TROUPE_INTERFACE="};
+  "TROUPE_INTERFACE=",  "TROUPE_ELASTIC="};
 
 bool tells_a_place(std::string_view variable) {
   return std::ranges::any_of(names_of_places, [variable](auto name) {

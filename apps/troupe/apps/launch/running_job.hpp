@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/apps/elastic/job_members.hpp>
 #include <troupe/apps/launch/guardian.hpp>
 #include <troupe/apps/launch/hosts/job_hosts.hpp>
 #include <troupe/apps/launch/job.hpp>
 #include <troupe/apps/launch/job_folders.hpp>
-#include <troupe/apps/launch/job_members.hpp>
 #include <troupe/apps/launch/join_request.hpp>
 #include <troupe/apps/launch/launched_rank.hpp>
 #include <troupe/apps/launch/output_stream.hpp>

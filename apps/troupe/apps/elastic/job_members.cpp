@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/launch/job_members.hpp>
+#include <troupe/apps/elastic/job_members.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -25,14 +25,36 @@ job_members::job_members(std::string folder, std::size_t places,
   : folder_(std::move(folder)), complete_(std::move(complete)),
     places_(places) {
   for (auto& p : places_) {
-    start_in(p, clock::now());
+    start_in(p, next_number_++, clock::now());
     order_.push_back(p.number);
   }
   begin_epoch();
 }
 
-void job_members::start_in(place& p, clock::time_point now) {
-  p.number = next_number_++;
+job_members::job_members(std::string folder,
+                         const std::vector<std::uint64_t>& numbers)
+  : folder_(std::move(folder)), places_(numbers.size()), order_(numbers) {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    start_in(places_[i], numbers[i], clock::now());
+  begin_epoch();
+}
+
+job_members::job_members(std::string folder, const comm::job_epoch& last)
+  : folder_(std::move(folder)), epoch_(last), places_(last.members.size()),
+    order_(last.members) {
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    auto& p = places_[i];
+    start_in(p, order_[i], clock::now());
+    p.is_newcomer = !comm::has_state(folder_, p.number);
+    p.is_added = p.is_newcomer && epoch_.number > 1;
+  }
+  for (auto e = epoch_.number; e-- > 1 && !comm::has_done_step(folder_, e);)
+    ++idle_epochs_;
+}
+
+void job_members::start_in(place& p, std::uint64_t number,
+                           clock::time_point now) {
+  p.number = number;
   p.started = now;
   p.is_newcomer = true;
 }
@@ -46,20 +68,37 @@ bool job_members::is_guest(std::size_t place) const {
   return places_[place].is_added && places_[place].is_newcomer;
 }
 
+std::optional<std::size_t> job_members::place_of(std::uint64_t number) const {
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    if (places_[i].lives && places_[i].number == number)
+      return i;
+  return std::nullopt;
+}
+
 std::size_t job_members::add(clock::time_point now) {
+  return add_number(next_number_++, now);
+}
+
+std::size_t job_members::add_number(std::uint64_t number,
+                                    clock::time_point now) {
   auto p = std::ranges::find(places_, false, &place::lives);
   if (p == places_.end())
     p = places_.insert(places_.end(), place{});
-  const auto index = static_cast<std::size_t>(p - places_.begin());
-  add_in(index, now);
-  return index;
+  start_new(*p, number, now);
+  return static_cast<std::size_t>(p - places_.begin());
 }
 
 void job_members::add_in(std::size_t place, clock::time_point now) {
   if (place == places_.size())
     places_.emplace_back();
-  auto& p = places_[place] = {};
-  start_in(p, now);
+  start_new(places_[place], next_number_++, now);
+}
+
+/// It is a guest.
+void job_members::start_new(place& p, std::uint64_t number,
+                            clock::time_point now) {
+  p = {};
+  start_in(p, number, now);
   p.has_come_in = false;
   p.is_added = true;
 }
@@ -89,7 +128,7 @@ std::uint64_t job_members::replace(std::size_t place, clock::time_point now) {
   remove(place);
   auto& p = places_[place];
   p.is_added = is_guest(place);
-  start_in(p, now);
+  start_in(p, next_number_++, now);
   p.lives = true;
   if (p.has_come_in)
     order_.push_back(p.number);
@@ -111,8 +150,10 @@ void job_members::note_steps() {
   if (!comm::has_done_step(folder_, epoch_.number))
     return;
   for (auto& p : places_)
-    if (epoch_.rank_of(p.number))
+    if (p.is_newcomer && epoch_.rank_of(p.number)) {
+      comm::note_state(folder_, p.number); // before it is in the next epoch
       p.is_newcomer = false;
+    }
 }
 
 void job_members::begin_epoch() {

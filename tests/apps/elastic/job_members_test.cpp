@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <support/files.hpp>
-#include <troupe/apps/launch/job_members.hpp>
+#include <troupe/apps/elastic/job_members.hpp>
 #include <troupe/comm/job_epoch.hpp>
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ using namespace troupe::apps;
 using namespace troupe::test;
 using namespace std::chrono_literals;
 
-TEST_SUITE("apps.launch.job_members") {
+TEST_SUITE("apps.elastic.job_members") {
 
 namespace {
 
@@ -244,4 +244,4 @@ TEST_CASE_FIXTURE(job, "a certain place can be filled again") {
   CHECK(members.let_in());
 }
 
-} // TEST_SUITE("apps.launch.job_members")
+} // TEST_SUITE("apps.elastic.job_members")

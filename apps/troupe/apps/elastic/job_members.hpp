@@ -13,9 +13,10 @@
 
 namespace troupe::apps {
 
-/// Which processes are the ranks of an elastic job. A process has a place from
-/// 0 on, in which another follows it if it ends, and a number that no other
-/// has. Each change begins a new epoch (comm/job_epoch.hpp).
+/// The rendezvous of an elastic job: which processes are its ranks. `troupe
+/// launch` keeps it, or one of the ranks does (rank_rendezvous). A process has
+/// a place from 0 on, in which another follows it if it ends, and a number that
+/// no other has. Each change begins a new epoch (comm/job_epoch.hpp).
 ///
 /// A process that is added to a running job is a *guest* until it has taken
 /// part in a step: the job can go on, or end, without it.
@@ -33,12 +34,24 @@ public:
   /// @param complete for ranks on several hosts; empty: they are on one
   job_members(std::string folder, std::size_t places, completion complete = {});
 
+  ///@{
+  /// For processes that have numbers already: writes the first epoch, or goes
+  /// on after the last one of somebody who kept the rendezvous before. It
+  /// writes none then.
+  job_members(std::string folder, const std::vector<std::uint64_t>& numbers);
+  job_members(std::string folder, const comm::job_epoch& last);
+  ///@}
+
   /// The epoch that was begun last.
   const comm::job_epoch& epoch() const noexcept { return epoch_; }
 
   std::uint64_t number_in(std::size_t place) const {
     return places_[place].number;
   }
+  /// The place of a process that lives; nothing if it has none.
+  std::optional<std::size_t> place_of(std::uint64_t number) const;
+  std::size_t places() const noexcept { return places_.size(); }
+  bool lives(std::size_t place) const { return places_[place].lives; }
   /// Number of processes in the epoch.
   std::size_t living() const noexcept { return order_.size(); }
   /// The same with those that are to come in.
@@ -50,6 +63,9 @@ public:
   std::size_t add(clock::time_point now);
   /// The same in a certain place, which is empty, or is one more than before.
   void add_in(std::size_t place, clock::time_point now);
+  /// A process with this number has been started by somebody else. The rest is
+  /// as with `add`.
+  std::size_t add_number(std::uint64_t number, clock::time_point now);
   /// Makes those members that have told since that they wait for an epoch.
   /// True if there are any: an epoch with them is due.
   bool let_in();
@@ -86,7 +102,8 @@ private:
     int early_ends = 0; ///< in a row
   };
 
-  void start_in(place& p, clock::time_point now);
+  void start_in(place& p, std::uint64_t number, clock::time_point now);
+  void start_new(place& p, std::uint64_t number, clock::time_point now);
   void note_steps();
   std::vector<std::size_t> places_of_members() const; ///< by rank
 
