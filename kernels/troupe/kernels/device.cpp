@@ -169,6 +169,11 @@ tensor device::to_device(const tensor& host_value) {
   return copied;
 }
 
+std::unique_ptr<step_recording> device::record(std::span<stream* const>) {
+  throw error(errc::unsupported_op, "this device records no steps",
+              {.device = to_string(id())});
+}
+
 bool device::reaches(const tensor& value) {
   return !value.memory() || memory().owns(value.memory())
          || (memory().is_host() && value.memory().is_host());

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <troupe/kernels/memory/arena.hpp>
+#include <troupe/kernels/step_recording.hpp>
 #include <troupe/kernels/stream.hpp>
 #include <troupe/kernels/tensor.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,6 +91,17 @@ public:
   tensor to_host(const tensor& value, arena& host);
   tensor to_device(const tensor& host_value);
   ///@}
+
+  /// True if the device can record what its streams queue.
+  virtual bool can_record() const noexcept { return false; }
+  /// Begins to record what `streams` of this device queue; see
+  /// `step_recording`. Blocks until their work is done. The first stream is the
+  /// one on which the recording runs later. No work may be launched on them
+  /// meanwhile. Throws error(kernel_failure | out_of_memory), and
+  /// error(unsupported_op) if the device cannot record; the streams then work
+  /// as before.
+  virtual std::unique_ptr<step_recording>
+  record(std::span<stream* const> streams);
 
   /// True if kernels of this device can use `value` where it lies: in the
   /// device's own memory, or in host memory if that is the device's memory too.

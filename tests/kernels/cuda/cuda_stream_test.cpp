@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kernels/cuda/cuda_rig.hpp>
-#include <kernels/tensors.hpp>
+#include <kernels/cuda/stream_work.hpp>
 #include <support/caught.hpp>
 
 #include <troupe/kernels/cuda/cuda_stream.hpp>
 
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <functional>
-#include <future>
 #include <memory>
-#include <utility>
-#include <vector>
 
 namespace troupe::test {
 
@@ -21,40 +16,6 @@ TEST_SUITE("kernels.cuda.stream") {
 namespace {
 
 using cuda::cuda_stream;
-
-/// Work that a test launches; its end can be awaited once.
-class test_work final : public work {
-public:
-  explicit test_work(std::function<void(cuda_stream&)> what)
-    : what_(std::move(what)) {}
-  void execute(stream& on) override { what_(cuda::stream_of(&on)); }
-  void completed(std::exception_ptr failure) noexcept override {
-    failure ? ended_.set_exception(std::move(failure)) : ended_.set_value();
-  }
-  void wait() { ended_.get_future().get(); }
-
-private:
-  std::function<void(cuda_stream&)> what_;
-  std::promise<void> ended_;
-};
-
-tensor vector_of(std::size_t count, float value) {
-  static arena host{make_host_memory_source()};
-  auto made =
-    tensor::make(host, {static_cast<std::int64_t>(count)}, dtype::float32);
-  std::ranges::fill(made.values<float>(), value);
-  return made;
-}
-
-void fill_with(cuda_stream& on, tensor& t, float value) {
-  on.run_for_each<cuda::fill<float>>(t.numel(),
-                                     {t.data<float>(), t.numel(), value});
-}
-
-float first_of(device& on, const tensor& t) {
-  static arena host{make_host_memory_source()};
-  return on.to_host(t, host).values<float>().front();
-}
 
 /// The memory of a value that one stream has returned is used by another one.
 /// Returns what the first stream's kernel read from it.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kernels/cuda/pretend_driver.hpp>
 
+#include <kernels/cuda/pretend_capture.hpp>
+
 #include <troupe/base/error.hpp>
 #include <troupe/base/random.hpp>
 #include <troupe/kernels/cuda/bodies/all.hpp>
@@ -113,6 +115,8 @@ struct mark {
   pretend_queue* of = nullptr; ///< where it was recorded; exists until reached
   past before = {};
   std::uint64_t reached = 0; ///< how many were reached before it, and it
+  std::shared_ptr<pretend_capture> recorded_in = {}; ///< null: it is not
+  pretend_capture::frontier comes_after = {};        ///< there
 };
 using shared_mark = std::shared_ptr<mark>;
 
@@ -120,9 +124,14 @@ struct entry {
   std::function<void()> run = {}; ///< a kernel or a copy
   shared_mark reaches = {};       ///< an event is recorded here
   shared_mark waits = {};         ///< an event to wait for
+  std::unique_ptr<pretend_launch> graph = {};
   bool fails = false;
 
   bool can_run() const { return !waits || waits->reached > 0; }
+};
+
+struct pretend_graph final : gpu_graph {
+  std::shared_ptr<const captured_work> work;
 };
 
 struct pretend_event final : gpu_event {
@@ -132,9 +141,9 @@ struct pretend_event final : gpu_event {
 class driver_without_gpu;
 
 struct pretend_queue final : gpu_queue {
-  pretend_queue(driver_without_gpu& on, std::uint64_t made,
+  pretend_queue(driver_without_gpu& on, int on_gpu, std::uint64_t made,
                 std::uint64_t goes_ahead)
-    : of(on), number(made), haste(goes_ahead) {}
+    : of(on), gpu(on_gpu), number(made), haste(goes_ahead) {}
   ~pretend_queue() override;
 
   bool can_run() const { return !entries.empty() && entries.front().can_run(); }
@@ -145,6 +154,7 @@ struct pretend_queue final : gpu_queue {
   }
 
   driver_without_gpu& of;
+  const int gpu;
   const std::uint64_t number;
   std::deque<entry> entries;
   past before; ///< of what is queued next
@@ -176,7 +186,8 @@ public:
 
   std::byte* allocate(int gpu, std::size_t bytes) noexcept override {
     std::lock_guard guard{lock_};
-    if (comes(mishap::no_memory) || bytes_on(gpu) + bytes > options_.bytes)
+    if (is_refused("allocate") || comes(mishap::no_memory)
+        || bytes_on(gpu) + bytes > options_.bytes)
       return nullptr;
     auto* const data =
       static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
@@ -188,23 +199,31 @@ public:
   }
   void deallocate(int gpu, std::byte* data) noexcept override {
     std::lock_guard guard{lock_};
+    for (auto& c : captures_)
+      if (c->gpu() == gpu)
+        c->spoil("deallocate");
     for (auto* q : queues_)
       empty(*q);
     live_[static_cast<std::size_t>(gpu)].erase(data);
     std::free(data);
   }
   std::byte* allocate_pinned(std::size_t bytes) noexcept override {
+    {
+      std::lock_guard guard{lock_};
+      if (is_refused("allocate_pinned"))
+        return nullptr;
+    }
     return static_cast<std::byte*>(
       std::aligned_alloc(64, (bytes + 63) / 64 * 64));
   }
   void deallocate_pinned(std::byte* data) noexcept override { std::free(data); }
 
-  std::unique_ptr<gpu_queue> make_queue(int, bool) override {
+  std::unique_ptr<gpu_queue> make_queue(int gpu, bool) override {
     std::lock_guard guard{lock_};
     attempt("make_queue");
     constexpr std::uint64_t hastes[] = {0, 0, 0, 4, 8};
-    auto made =
-      std::make_unique<pretend_queue>(*this, ++made_, hastes[draw_.below(5)]);
+    auto made = std::make_unique<pretend_queue>(*this, gpu, ++made_,
+                                                hastes[draw_.below(5)]);
     queues_.push_back(made.get());
     return made;
   }
@@ -218,6 +237,11 @@ public:
     std::lock_guard guard{lock_};
     attempt("record");
     auto& queue = static_cast<pretend_queue&>(on);
+    if (const auto c = capture_of(queue)) {
+      static_cast<pretend_event&>(event).recorded = std::make_shared<mark>(
+        mark{.recorded_in = c, .comes_after = c->at(queue.number)});
+      return;
+    }
     ++queue.before[queue.number];
     auto made = std::make_shared<mark>(mark{&queue, queue.before});
     static_cast<pretend_event&>(event).recorded = made;
@@ -228,9 +252,11 @@ public:
     attempt("wait");
     ++waits_;
     const auto& recorded = static_cast<const pretend_event&>(event).recorded;
+    auto& queue = static_cast<pretend_queue&>(on);
+    if (recorded && (recorded->recorded_in || capture_of(queue)))
+      return record_wait(queue, *recorded);
     if (!recorded || recorded->reached > 0)
       return;
-    auto& queue = static_cast<pretend_queue&>(on);
     if (!queue.comes_after(*recorded) && comes(mishap::wait_forgotten))
       return set_apart(queue, *recorded);
     queue.come_after(*recorded);
@@ -240,19 +266,27 @@ public:
     std::lock_guard guard{lock_};
     attempt("reached");
     const auto& recorded = static_cast<const pretend_event&>(event).recorded;
+    refuse_asking("reached", recorded);
     return !recorded || (recorded->reached > 0 && recorded->reached <= known_);
   }
   void synchronize(const gpu_event& event) override {
     std::lock_guard guard{lock_};
     attempt("synchronize");
-    if (const auto& recorded =
-          static_cast<const pretend_event&>(event).recorded)
+    const auto& recorded = static_cast<const pretend_event&>(event).recorded;
+    refuse_asking("synchronize", recorded);
+    if (recorded)
       reach(*recorded);
     known_ = reached_;
     require_alive("synchronize");
   }
   void synchronize(gpu_queue& queue) override {
     std::lock_guard guard{lock_};
+    if (const auto c = capture_of(queue)) {
+      c->spoil("synchronize");
+      refuse(*c);
+    }
+    if (is_refused("synchronize"))
+      throw error(errc::kernel_failure, "synchronize: this thread records");
     empty(static_cast<pretend_queue&>(queue));
     known_ = reached_;
     require_alive("synchronize");
@@ -284,6 +318,43 @@ public:
               .fails = comes(mishap::kernel_fails)});
   }
 
+  void begin_capture(gpu_queue& origin) override {
+    std::lock_guard guard{lock_};
+    attempt("begin_capture");
+    const auto& queue = static_cast<pretend_queue&>(origin);
+    if (capture_of(origin))
+      throw error(errc::kernel_failure, "begin_capture: it is recorded");
+    captures_.push_back(
+      std::make_shared<pretend_capture>(queue.number, queue.gpu));
+  }
+  // Ends the recording before anything can fail.
+  std::unique_ptr<gpu_graph> end_capture(gpu_queue& origin) override {
+    std::lock_guard guard{lock_};
+    const auto ended = capture_of(origin);
+    if (!ended || ended->origin() != static_cast<pretend_queue&>(origin).number)
+      throw error(errc::kernel_failure, "end_capture: no recording began here");
+    if (!ended->is_by_this_thread())
+      ended->spoil("end_capture by another thread");
+    std::erase(captures_, ended);
+    attempt("end_capture");
+    refuse(*ended);
+    if (!ended->is_joined())
+      throw error(errc::kernel_failure,
+                  "end_capture: the origin does not come after all");
+    attempt("instantiate");
+    auto made = std::make_unique<pretend_graph>();
+    made->work = ended->work();
+    return made;
+  }
+  void launch_graph(gpu_queue& on, gpu_graph& graph) override {
+    std::lock_guard guard{lock_};
+    attempt("launch_graph");
+    ++graph_launches_;
+    push(on, {.graph = std::make_unique<pretend_launch>(
+                static_cast<pretend_graph&>(graph).work),
+              .fails = comes(mishap::kernel_fails)});
+  }
+
   void set(mishap goes_wrong, std::uint64_t at_call) override {
     std::lock_guard guard{lock_};
     mishap_ = goes_wrong;
@@ -303,9 +374,15 @@ public:
     std::lock_guard guard{lock_};
     return waits_;
   }
+  std::uint64_t graph_launches() const override {
+    std::lock_guard guard{lock_};
+    return graph_launches_;
+  }
 
   void leave(pretend_queue& queue) noexcept {
     std::lock_guard guard{lock_};
+    if (const auto c = capture_of(queue))
+      c->spoil("a queue is destroyed");
     empty(queue);
     std::erase(queues_, &queue);
   }
@@ -347,7 +424,64 @@ private:
         end(e);
   }
 
+  // -- recording
+
+  std::shared_ptr<pretend_capture> capture_of(const gpu_queue& queue) const {
+    const auto number = static_cast<const pretend_queue&>(queue).number;
+    for (auto& c : captures_)
+      if (c->records(number))
+        return c;
+    return nullptr;
+  }
+
+  static void refuse(const pretend_capture& c) {
+    if (!c.spoiled().empty())
+      throw error(errc::kernel_failure,
+                  "the recording is broken: " + c.spoiled());
+  }
+
+  /// True for a call that a thread may not make while it records.
+  bool is_refused(const char* call) noexcept {
+    for (auto& c : captures_)
+      if (c->is_by_this_thread()) {
+        c->spoil(call);
+        return true;
+      }
+    return false;
+  }
+
+  void refuse_asking(const char* call, const shared_mark& event) {
+    if (event && event->recorded_in) {
+      event->recorded_in->spoil(call);
+      refuse(*event->recorded_in);
+    }
+    if (is_refused(call))
+      throw error(errc::kernel_failure,
+                  std::string(call) + ": this thread records");
+  }
+
+  void record_wait(pretend_queue& queue, const mark& event) {
+    auto c = capture_of(queue);
+    if (c && event.recorded_in != c) {
+      c->spoil("a wait for an event from outside");
+      refuse(*c);
+    }
+    c = event.recorded_in;
+    if (std::ranges::count(captures_, c) == 0)
+      throw error(errc::kernel_failure, "wait: the recording has ended");
+    refuse(*c);
+    if (c->records(queue.number) && comes(mishap::wait_forgotten))
+      return;
+    c->come_after(queue.number, event.comes_after);
+  }
+
+  // -- running
+
   void push(gpu_queue& on, entry e) {
+    if (const auto c = capture_of(on)) {
+      refuse(*c);
+      return c->add(static_cast<pretend_queue&>(on).number, std::move(e.run));
+    }
     static_cast<pretend_queue&>(on).entries.push_back(std::move(e));
     go_ahead();
   }
@@ -388,6 +522,11 @@ private:
   }
 
   void run_next(pretend_queue& q) {
+    if (const auto& next = q.entries.front();
+        next.graph && !next.fails && !next.graph->is_done()) {
+      next.graph->run_next(draw_);
+      return;
+    }
     auto e = std::move(q.entries.front());
     q.entries.pop_front();
     if (e.fails)
@@ -414,6 +553,8 @@ private:
   std::uint64_t at_call_ = 0;
   std::uint64_t calls_ = 0;
   std::uint64_t waits_ = 0;
+  std::uint64_t graph_launches_ = 0;
+  std::vector<std::shared_ptr<pretend_capture>> captures_;
   bool lost_ = false;
 };
 

@@ -37,7 +37,9 @@ struct pretend_options {
 /// waits for it; or in between. Whoever forgets to wait therefore reads what is
 /// not there yet, however fast the machine is. The host learns that an event is
 /// reached only by waiting for it or for a later one. Memory of a GPU holds NaN
-/// at first. Threads of a block run in a random order.
+/// at first. Threads of a block run in a random order. Recorded work runs in
+/// any order that the recorded waits allow, and calls that would break a
+/// recording of CUDA break it.
 class pretend_driver : public cuda::driver {
 public:
   /// Throws nothing and fails in no call from now on, or as `options` say;
@@ -49,6 +51,8 @@ public:
   virtual std::size_t allocated(int gpu) const = 0;
   /// How often a queue waited for an event.
   virtual std::uint64_t waits() const = 0;
+  /// How often recorded work was launched.
+  virtual std::uint64_t graph_launches() const = 0;
 };
 
 std::shared_ptr<pretend_driver>

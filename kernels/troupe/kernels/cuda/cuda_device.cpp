@@ -2,7 +2,8 @@
 #include <troupe/kernels/cuda/cuda_device.hpp>
 
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/memory/used_by_several.hpp>
+#include <troupe/kernels/cuda/cuda_recording.hpp>
+#include <troupe/kernels/cuda/gpu_memory.hpp>
 
 #include <cstring>
 #include <string>
@@ -11,38 +12,6 @@
 namespace troupe::cuda {
 
 namespace {
-
-/// Memory of a GPU. The marks of its blocks are positions of streams.
-class gpu_memory final : public memory_source {
-public:
-  explicit gpu_memory(std::shared_ptr<device_state> of)
-    : state_(std::move(of)) {}
-
-  std::byte* allocate(std::size_t bytes) noexcept override {
-    return state_->api->allocate(state_->gpu, bytes);
-  }
-  void deallocate(std::byte* data, std::size_t) noexcept override {
-    state_->api->deallocate(state_->gpu, data);
-  }
-  std::string limit() const override { return to_string(state_->id); }
-  bool is_host() const noexcept override { return false; }
-
-  bool is_ordered() const noexcept override { return true; }
-  // The work that returns memory has no position yet: it gets a later one than
-  // all that are given out. The host returns memory at any time.
-  reuse_mark returned() noexcept override {
-    const auto now = state_->last_position.load(std::memory_order_relaxed);
-    const auto* const on = cuda_stream::current();
-    if (!on || &on->state() != state_.get())
-      return {reuse_mark::several, now};
-    return {used_by_several::now() ? reuse_mark::several : on->number(),
-            now + 1};
-  }
-  void reuse(const reuse_mark& mark) override { state_->wait_for(mark); }
-
-private:
-  std::shared_ptr<device_state> state_;
-};
 
 /// Host memory that GPUs reach.
 class pinned_memory final : public memory_source {
@@ -87,7 +56,13 @@ public:
   }
 
   device_id id() const noexcept override { return state_->id; }
-  arena& memory() noexcept override { return memory_; }
+  // Recorded work must not take memory that others get later.
+  arena& memory() noexcept override {
+    const auto* const on = cuda_stream::current();
+    auto* const records =
+      on && &on->state() == state_.get() ? on->recording() : nullptr;
+    return records ? records->memory() : memory_;
+  }
   std::unique_ptr<stream> make_stream(const stream_options& options) override {
     return std::make_unique<cuda_stream>(state_, options);
   }
@@ -98,7 +73,12 @@ public:
     auto& queue = stream_of(&on);
     auto copied = tensor::make(host, value.dims(), value.type());
     copied.set_levels(value.levels());
-    if (const auto bytes = value.bytes()) {
+    if (auto* const records = queue.recording()) {
+      auto source = tensor::make(records->memory(), value.dims(), value.type());
+      if (const auto bytes = value.bytes())
+        queue.copy(source.raw(), value.raw(), bytes);
+      records->note_source(copied, std::move(source));
+    } else if (const auto bytes = value.bytes()) {
       auto staging = pinned_.allocate(bytes);
       queue.copy(staging.data(), value.raw(), bytes);
       queue.finish_later({std::move(staging), copied});
@@ -111,7 +91,7 @@ public:
       return {};
     auto& queue = stream_of(&on);
     const cuda_stream::scope here{queue};
-    auto copied = tensor::make(memory_, host_value.dims(), host_value.type());
+    auto copied = tensor::make(memory(), host_value.dims(), host_value.type());
     copied.set_levels(host_value.levels());
     if (const auto bytes = host_value.bytes()) {
       auto staging = pinned_.allocate(bytes);
@@ -120,6 +100,14 @@ public:
       queue.keep(std::move(staging));
     }
     return copied;
+  }
+
+  bool can_record() const noexcept override { return true; }
+  // The memory of earlier steps would otherwise be there twice.
+  std::unique_ptr<step_recording>
+  record(std::span<stream* const> streams) override {
+    memory_.trim();
+    return std::make_unique<cuda_recording>(state_, streams, pinned_);
   }
 
 private:

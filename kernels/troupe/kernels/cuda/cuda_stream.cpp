@@ -4,6 +4,7 @@
 #include <troupe/base/assert.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/threads.hpp>
+#include <troupe/kernels/cuda/cuda_recording.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -71,6 +72,8 @@ cuda_stream::~cuda_stream() {
 // A failed launch may have queued part of its work. The launcher then releases
 // the memory, so this waits for what is queued.
 launch_result cuda_stream::launch(work& w, const launch_options& wanted) {
+  if (recording_)
+    return record_launch(w, wanted);
   try {
     const scope here{*this};
     w.execute(*this);
@@ -98,12 +101,28 @@ launch_result cuda_stream::launch(work& w, const launch_options& wanted) {
   return {launch_status::pending, position};
 }
 
+// Nothing runs, so there is nothing to wait for when a launch fails, and nobody
+// has to learn later that one is complete.
+launch_result cuda_stream::record_launch(work& w,
+                                         const launch_options& wanted) {
+  {
+    const scope here{*this};
+    w.execute(*this);
+  }
+  const auto position = this->position();
+  if (wanted.give_position)
+    event_at(position, recording_);
+  return {launch_status::done, position};
+}
+
 // If the device itself is at fault, the work that follows finds out.
 void cuda_stream::wait(stream& producer, ticket position) noexcept {
   auto& from = stream_of(&producer);
   try {
     order_after(from, position);
   } catch (...) {
+    if (recording_)
+      recording_->fail(std::current_exception());
     from.drain();
   }
 }
@@ -111,9 +130,12 @@ void cuda_stream::wait(stream& producer, ticket position) noexcept {
 void cuda_stream::order_after(cuda_stream& producer, ticket position) {
   if (position == 0 || &producer == this)
     return;
-  if (state_->waits_by == wait_mode::block)
+  // A recorded wait is always an event. What is not recorded must be over.
+  const bool by_event = recording_ ? recording_->has(producer)
+                                   : state_->waits_by == wait_mode::event;
+  if (!by_event)
     producer.synchronize(position);
-  else if (const auto event = producer.event_at(position))
+  else if (const auto event = producer.event_at(position, recording_))
     api().wait(*queue_, *event);
   advance();
 }
@@ -147,6 +169,8 @@ void cuda_stream::synchronize(ticket position) {
 
 // The copy is queued: the memory must be kept even if no event can be recorded.
 void cuda_stream::keep(buffer staging) {
+  if (recording_)
+    return recording_->keep(std::move(staging));
   std::lock_guard guard{mutex_};
   kept_.emplace_back(nullptr, std::move(staging));
   kept_.back().first = record();
@@ -188,12 +212,15 @@ ticket cuda_stream::advance() {
 
 /// An event that is reached no earlier than the position; null if the position
 /// has been reached. A position that is not given out yet means all that is
-/// queued now.
-cuda_stream::shared_event cuda_stream::event_at(ticket position) const {
+/// queued now. While work is recorded, only others of the recording have
+/// something to wait for.
+cuda_stream::shared_event
+cuda_stream::event_at(ticket position, const cuda_recording* asking) const {
   std::lock_guard guard{mutex_};
-  if (position <= reached_)
+  if (position <= reached_ || recording_ != asking)
     return nullptr;
-  drop_reached();
+  if (!recording_)
+    drop_reached();
   if (position <= reached_ || (queueing_ == 0 && queued_ <= reached_))
     return nullptr;
   const auto found = std::ranges::lower_bound(
@@ -291,6 +318,9 @@ void cuda_stream::throw_fault() {
 }
 
 void cuda_stream::read(void* to, const std::byte* from, std::size_t bytes) {
+  if (recording_)
+    throw error(errc::unsupported_op,
+                "the host waits for a number that the GPU computes");
   const auto give_back = [&](std::byte* data) {
     api().deallocate_pinned(data);
   };
@@ -303,7 +333,33 @@ void cuda_stream::read(void* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to, staging.get(), bytes);
 }
 
+void cuda_stream::begin_recording(cuda_recording& to) {
+  api().synchronize(*queue_);
+  std::lock_guard guard{mutex_};
+  for (auto& event : events_)
+    spare_.push_back(std::move(event.second));
+  events_.clear();
+  reached_ = queued_;
+  recording_ = &to;
+}
+
+// Positions of recorded work are nothing to wait for.
+void cuda_stream::end_recording() noexcept {
+  std::lock_guard guard{mutex_};
+  if (!recording_)
+    return;
+  events_.clear();
+  reached_ = queued_;
+  recording_ = nullptr;
+}
+
+const std::uint32_t* cuda_stream::step_number() const {
+  return recording_ ? recording_->step_number() : nullptr;
+}
+
 void cuda_stream::drain() noexcept {
+  if (recording_)
+    return;
   try {
     api().synchronize(*queue_);
   } catch (...) {

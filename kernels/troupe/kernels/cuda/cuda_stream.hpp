@@ -20,6 +20,7 @@
 
 namespace troupe::cuda {
 
+class cuda_recording;
 class cuda_stream;
 
 /// What a CUDA device and its streams share. Its memory outlives the device.
@@ -125,6 +126,21 @@ public:
   /// thread until the producer is done.
   void order_after(cuda_stream& producer, ticket position);
 
+  ///@{
+  /// From `begin_recording` on, what is queued belongs to `to` and does not run
+  /// (cuda_recording.hpp). Blocks until what was queued before is done, and
+  /// throws what the driver throws. Others that wait for this stream wait for
+  /// nothing: what they know of has been reached. No work is being executed.
+  void begin_recording(cuda_recording& to);
+  void end_recording() noexcept;
+  /// Null: work runs.
+  cuda_recording* recording() const noexcept { return recording_; }
+  ///@}
+  /// Where work finds the number of its step in GPU memory, because the host
+  /// does not know it yet. Null: the host knows it.
+  const std::uint32_t* step_number() const;
+  gpu_queue& queue() noexcept { return *queue_; }
+
   /// Calls `whole` when all that is queued so far is done.
   void notify(completion& whole);
   /// Blocks until all that is queued is done, or the device has failed.
@@ -143,8 +159,10 @@ private:
   };
 
   static launch_shape shape_for(std::int64_t count) noexcept;
+  launch_result record_launch(work& w, const launch_options& wanted);
   ticket advance();
-  shared_event event_at(ticket position) const;
+  shared_event event_at(ticket position,
+                        const cuda_recording* asking = nullptr) const;
   shared_event record() const;
   void drop_reached() const;
   void add_notice(completion* whole, bool tells_success,
@@ -160,6 +178,9 @@ private:
   std::uint32_t number_ = 0;
   std::unique_ptr<gpu_queue> queue_;
   std::vector<staged_copy> staged_; // of the work that is being executed
+  // Written with the lock held, while no work is being executed. Others than
+  // the threads that queue work here read it with the lock held.
+  cuda_recording* recording_ = nullptr;
 
   mutable std::mutex mutex_; // guards what follows
   ticket queued_ = 0;        // the last position

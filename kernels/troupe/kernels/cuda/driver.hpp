@@ -21,6 +21,14 @@ public:
   virtual ~gpu_event() = default;
 };
 
+/// Work of several queues that was recorded, and that a queue runs as a whole
+/// (an executable graph of CUDA). What it was told to use (memory, arguments)
+/// is used each time. Its destructor may run only when no queue has it.
+class gpu_graph {
+public:
+  virtual ~gpu_graph() = default;
+};
+
 /// How many times a kernel's body runs: once for each thread of each block.
 struct launch_shape {
   std::uint32_t blocks = 1;
@@ -120,6 +128,25 @@ public:
                       std::size_t bytes) = 0;
   /// Queues products of matrices.
   virtual void multiply(gpu_queue& on, const matrix_product& product) = 0;
+
+  ///@{
+  /// Between these calls, what is queued on `origin` is recorded and does not
+  /// run. A queue that waits for an event of recorded work is recorded too,
+  /// from then on. In the end, `origin` must come after all that was recorded.
+  /// Both calls are made by one thread. `end_capture` ends the recording also
+  /// if it throws, as it does if the recording is broken.
+  ///
+  /// What the driver refuses breaks a recording: waiting on the host for a
+  /// recorded queue or event, or asking whether it is reached; making a
+  /// recorded queue wait for an event that was not recorded; giving memory of
+  /// its GPU back; and whatever the thread that began does besides queueing
+  /// work (thread-local mode of CUDA). Other threads may take memory, and wait
+  /// for and ask about all that is not recorded.
+  virtual void begin_capture(gpu_queue& origin) = 0;
+  virtual std::unique_ptr<gpu_graph> end_capture(gpu_queue& origin) = 0;
+  ///@}
+  /// Queues all that was recorded.
+  virtual void launch_graph(gpu_queue& on, gpu_graph& graph) = 0;
 };
 
 } // namespace troupe::cuda

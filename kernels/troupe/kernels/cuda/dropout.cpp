@@ -33,17 +33,18 @@ public:
     auto mask = ctx.has_output("Mask")
                   ? ctx.output("Mask", x.dims(), dtype::uint8)
                   : tensor::make(ctx.on().memory(), x.dims(), dtype::uint8);
-    stream_of(ctx.queue())
-      .run_for_each<drop_out>(x.numel(),
-                              {x.data<float>(),
-                               out.data<float>(),
-                               mask.data<std::uint8_t>(),
-                               x.numel(),
-                               dropout_options::first_number(ctx, x.dims()),
-                               {ctx.step().seed, dropout_options::sequence(ctx),
-                                static_cast<std::uint32_t>(ctx.step().step)},
-                               options_.probability,
-                               options_.factor()});
+    auto& queue = stream_of(ctx.queue());
+    queue.run_for_each<drop_out>(
+      x.numel(), {x.data<float>(),
+                  out.data<float>(),
+                  mask.data<std::uint8_t>(),
+                  x.numel(),
+                  dropout_options::first_number(ctx, x.dims()),
+                  {ctx.step().seed, dropout_options::sequence(ctx),
+                   static_cast<std::uint32_t>(ctx.step().step)},
+                  queue.step_number(),
+                  options_.probability,
+                  options_.factor()});
   }
 
 private:

@@ -50,14 +50,19 @@ struct drop_out {
     std::int64_t count;
     std::uint64_t first; ///< random number of element 0
     philox_numbers random;
+    /// In GPU memory: what `random.step` really is. Null: what it says.
+    const std::uint32_t* step;
     float probability; ///< p
     float factor;
   };
   TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
                               int) {
+    auto random = a.random;
+    if (a.step)
+      random.step = *a.step;
     for (auto i = at.index(); i < a.count; i += at.count()) {
       const auto number =
-        a.random.uniform(a.first + static_cast<std::uint64_t>(i));
+        random.uniform(a.first + static_cast<std::uint64_t>(i));
       const bool kept = number >= a.probability;
       a.mask[i] = kept ? 1 : 0;
       a.out[i] = kept ? a.x[i] * a.factor : 0.0f;

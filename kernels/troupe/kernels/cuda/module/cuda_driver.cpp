@@ -66,6 +66,15 @@ struct cuda_event final : gpu_event {
   cudaEvent_t event = nullptr;
 };
 
+struct cuda_graph final : gpu_graph {
+  ~cuda_graph() override {
+    if (graph)
+      cudaGraphExecDestroy(graph);
+  }
+
+  cudaGraphExec_t graph = nullptr;
+};
+
 cuda_queue& of(gpu_queue& queue) {
   return static_cast<cuda_queue&>(queue);
 }
@@ -178,6 +187,32 @@ public:
       queue.workspace = std::make_unique<product_workspace>(queue.stream);
     products_[static_cast<std::size_t>(queue.gpu)]->run(
       product, *queue.workspace, queue.stream);
+  }
+
+  void begin_capture(gpu_queue& origin) override {
+    use(of(origin).gpu);
+    check("cudaStreamBeginCapture",
+          cudaStreamBeginCapture(of(origin).stream,
+                                 cudaStreamCaptureModeThreadLocal));
+  }
+  std::unique_ptr<gpu_graph> end_capture(gpu_queue& origin) override {
+    use(of(origin).gpu);
+    cudaGraph_t recorded = nullptr;
+    check("cudaStreamEndCapture",
+          cudaStreamEndCapture(of(origin).stream, &recorded));
+    auto made = std::make_unique<cuda_graph>();
+    const auto code = cudaGraphInstantiate(&made->graph, recorded, 0);
+    cudaGraphDestroy(recorded);
+    if (code != cudaSuccess)
+      made->graph = nullptr;
+    check("cudaGraphInstantiate", code);
+    return made;
+  }
+  void launch_graph(gpu_queue& on, gpu_graph& graph) override {
+    use(of(on).gpu);
+    check(
+      "cudaGraphLaunch",
+      cudaGraphLaunch(static_cast<cuda_graph&>(graph).graph, of(on).stream));
   }
 
 private:
