@@ -107,10 +107,10 @@ std::set<std::string> keys_of(words command) {
 TEST_CASE("every option of every command is described") {
   // These mean the same in all commands as in train.
   const std::set<std::string> shared{
-    "--devices",   "--threads",        "--loss",  "--memory-limit",
-    "--strategy",  "--gradient-scale", "--sync",  "--sync-batch-norm",
-    "--precision", "--batch",          "--fetch", "--seed",
-    "--accumulate"};
+    "--devices",    "--threads",        "--loss",  "--memory-limit",
+    "--strategy",   "--gradient-scale", "--sync",  "--sync-batch-norm",
+    "--precision",  "--batch",          "--fetch", "--seed",
+    "--accumulate", "--no-capture"};
   const auto train = section("train");
   for (const auto& option : shared) {
     CAPTURE(option);

@@ -191,6 +191,21 @@ void actor_graph::make_streams() {
   graph::set_ticket_groups(planned_, streams);
 }
 
+stream_actor& actor_graph::compute_stream() const {
+  const auto found = std::ranges::find_if(planned_, [](const auto& s) {
+    return s.device == 0 && s.kind == graph::stream_kind::compute;
+  });
+  return *streams_[static_cast<std::size_t>(found - planned_.begin())];
+}
+
+std::vector<stream*> actor_graph::device_streams() const {
+  std::vector<stream*> all{&compute_stream().device_stream()};
+  for (auto* s : streams_)
+    if (&s->device_stream() != all.front())
+      all.push_back(&s->device_stream());
+  return all;
+}
+
 void actor_graph::took(const step_state& step) noexcept {
   if (parts_.workers->queue().workers() == 1)
     return;

@@ -67,7 +67,14 @@ public:
 
   /// Sends the start messages of a step, to fed variables and to ops that wait
   /// for nothing else.
+  ///
+  /// If the step before is not the last one that was started, there must be no
+  /// running step, and the graph must be idle.
   void start(step_state& step) {
+    const auto id = step.id.load(std::memory_order_relaxed);
+    if (id != next_step_) [[unlikely]]
+      engine_->renumber(next_step_, id);
+    next_step_ = id + 1;
     step.sharing = sharing_.now();
     parts_.workers->queue().share_short_jobs(step.sharing
                                              == op_sharing::all_ops);
@@ -85,6 +92,10 @@ public:
   bool idle() const noexcept;
 
   const engine& messages() const noexcept { return *engine_; }
+  /// The actor of the first device's compute stream.
+  stream_actor& compute_stream() const;
+  /// The streams of all devices; the first device's compute stream comes first.
+  std::vector<stream*> device_streams() const;
   /// Number of first steps in which delayed inputs can lack a value.
   std::uint32_t steps_without_past() const noexcept {
     return steps_without_past_;
@@ -138,6 +149,7 @@ private:
   std::size_t message_edges_ = 0;
   std::size_t pending_ops_ = 0;
   std::uint32_t steps_without_past_ = 0;
+  step_id next_step_ = 0; // that the engine expects
   sharing_choice sharing_;
   trace_level recorded_level_ = trace_level::off; // of the last step
   // Relaxed: only a statistic.

@@ -63,6 +63,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
   actors->context().pace = &pace;
+  start_captures();
   if (options.nodes)
     start.begin("join processes");
   connect();
@@ -75,6 +76,17 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   // destroyed, and the system of such an executor would drop it again.
   if (own)
     actors::forget_system();
+}
+
+void executor::impl::start_captures() {
+  if (!options.capture || options.hooks.dry_run
+      || !devices.front()->can_record())
+    return;
+  capture_obstacle = actors::captured_steps::obstacle(options, ssa);
+  if (capture_obstacle.empty())
+    captures.emplace(actors::captured_steps::parts{
+      actors.get(), devices.front().get(), parameters.get(), trace,
+      feeds_needed.names});
 }
 
 void executor::impl::connect() {
@@ -145,11 +157,16 @@ executor::impl::~impl() {
   others.reset();
   traces->end();
   actors->retire();
+  settle();
+  captures.reset();
+  actors.reset();
+}
+
+void executor::impl::settle() {
   while (!actors->idle()) {
     actors::serving_thread{*workers}.serve_ready();
     std::this_thread::yield();
   }
-  actors.reset();
 }
 
 bool executor::impl::wants(const std::vector<std::string>& wanted,
@@ -183,8 +200,31 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
     feeding->copy(feeds, state, s.id);
 }
 
+// In a recording, nothing of the step runs, and nobody learns of it.
+actors::captured_steps::way
+executor::impl::record(step_in_flight& s, actors::serving_thread& serving,
+                       then next) {
+  using way = actors::captured_steps::way;
+  auto& state = state_of(s.id);
+  feeding->set();
+  if (!captures->begin(state))
+    return way::by_actors;
+  failures->admit(s.id, s.id, false);
+  actors->context().trace = nullptr; // an op that cannot be captured is no news
+  workers->begin_step();
+  if (next == then::waits)
+    serving.sit();
+  actors->start(state);
+  serving.serve_until([&] { return !captures->is_recording(); });
+  captures->wait_until_recorded();
+  settle();
+  actors->context().trace = trace;
+  return captures->end(state) ? way::launched : way::by_actors;
+}
+
 void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
-                           then next) {
+                           then next, actors::captured_steps::way how,
+                           bool is_alone) {
   auto& state = state_of(s.id);
   const auto oldest =
     std::ranges::find(in_flight, false, &step_in_flight::collected);
@@ -197,7 +237,12 @@ void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
   workers->begin_step();
   if (next == then::waits)
     serving.sit();
-  actors->start(state);
+  s.is_launched = how == actors::captured_steps::way::launched
+                  && (!is_alone || captures->look_at_parameters());
+  if (s.is_launched)
+    captures->launch(state);
+  else
+    actors->start(state);
 }
 
 void executor::impl::step_failed(void* owner, step_state& step) {
@@ -208,6 +253,13 @@ void executor::impl::step_failed(void* owner, step_state& step) {
 
 void executor::impl::step_ended(void* owner, step_state& step) {
   auto& self = *static_cast<impl*>(owner);
+  if (self.captures && self.captures->is_recording()) {
+    step.under_way.store(false, std::memory_order_relaxed);
+    self.workers->end_step();
+    self.captures->step_recorded();
+    self.workers->queue().wake_borrowers();
+    return;
+  }
   step.ended_ns = now_ns();
   self.trace->record_if_wanted(event_kind::step_end, no_handle, step.id,
                                step.failed.load(std::memory_order_relaxed));
@@ -254,8 +306,10 @@ void executor::impl::collect(step_in_flight& s,
     take_result(s, state, values);
   if (s.failure)
     others ? periods.spoil() : periods.begin_anew();
-  else // in a failed step most ops do nothing
+  else if (!s.is_launched) // in a failed step most ops do nothing
     actors->took(state);
+  if (s.failure && captures)
+    captures->step_failed();
 }
 
 void executor::impl::take_result(step_in_flight& s, step_state& state,
@@ -349,7 +403,10 @@ step_id executor::impl::submit(const feed_map& feeds,
   const auto apart = std::ranges::any_of(feeds, [&](const auto& feed) {
     return actors::feeds_persistable(program->main(), feed.first);
   });
-  const auto most = apart ? 1 : options.steps_in_flight;
+  using way = actors::captured_steps::way;
+  auto how = captures ? captures->choose(feeds, fetches) : way::by_actors;
+  const auto changes = captures && captures->is_change(how);
+  const auto most = apart || changes ? 1 : options.steps_in_flight;
   // A step that failed and was collected does not hold up later ones.
   drop_delivered(serving);
   const auto running = [](const step_in_flight& s) { return !s.collected; };
@@ -357,6 +414,11 @@ step_id executor::impl::submit(const feed_map& feeds,
          >= static_cast<long>(most))
     collect_oldest(serving);
   drop_delivered(serving);
+  const auto is_alone = std::ranges::none_of(in_flight, running);
+  if (changes) {
+    settle();
+    captures->change_to(how);
+  }
   if (!pace.wait_for_step())
     throw error(errc::cancelled, "stopped on request");
   if (done && !workers->own_policy() && !server)
@@ -372,10 +434,12 @@ step_id executor::impl::submit(const feed_map& feeds,
   s.is_async = static_cast<bool>(done);
   s.is_delivered.store(false, std::memory_order_relaxed);
   s.done = std::move(done);
+  if (how == way::recorded)
+    how = record(s, serving, next);
   state_of(s.id).delivers = s.is_async ? &s : nullptr;
   ++next_step;
   in_flight.splice(in_flight.end(), spare, spare.begin());
-  admit(s, serving, next);
+  admit(s, serving, next, how, is_alone);
   if (server && s.is_async)
     server->serve_until(s.id + 1);
   return s.id;

@@ -67,6 +67,10 @@ struct executor_options {
   graph::gradient_scale scale = graph::gradient_scale::coeff;
   /// How streams of GPUs wait for each other, unless `hooks` has the devices.
   wait_mode waits_by = wait_mode::event;
+  /// Steps on a device that can record (a CUDA device) are recorded and then
+  /// run as one launch, unless the graph or a kernel does not allow it; see
+  /// `executor_stats::not_captured`. Results are the same, bit by bit.
+  bool capture = true;
   /// Number of steps whose gradients one update of the parameters adds up, at
   /// least 1. Each device adds them up on its own; gradients are merged over
   /// devices only in steps that update the parameters, and only these run the
@@ -162,11 +166,17 @@ struct executor_stats {
   std::size_t message_edges = 0; ///< how many of those edges are CAF messages
   /// ops that may complete after their launch returns
   std::size_t pending_ops = 0;
-  std::uint64_t messages = 0; ///< since the executor was made
-  std::uint64_t steps = 0;    ///< steps that ended, including failed ones
+  std::uint64_t messages =
+    0; ///< since the executor was made; see `captured_steps`
+  std::uint64_t steps = 0; ///< steps that ended, including failed ones
   /// Steps that ran on one worker because their ops are tiny (less than
   /// `actors::short_op_ns` on average): one worker is faster, or was tried.
   std::uint64_t single_worker_steps = 0;
+  /// Steps that were one launch of what was recorded.
+  std::uint64_t captured_steps = 0;
+  /// Why steps of a device that can record are not captured, such as the op
+  /// that does not allow it. Empty: they are, or too few have run.
+  std::string not_captured = {};
   std::uint64_t copied_feed_bytes = 0; ///< of feeds, over all devices
   /// Jobs that threads other than workers have put into the injection list, the
   /// only list that all workers share. Counted since the actor system started,

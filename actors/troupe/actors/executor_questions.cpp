@@ -127,6 +127,15 @@ executor_stats executor::stats() const {
   s.copied_feed_bytes = impl_->feeding->copied_bytes();
   s.injected_jobs = impl_->workers->queue().foreign_pushes();
   s.messages = s.messages_per_step * s.steps;
+  if (const auto& captures = impl_->captures) {
+    s.captured_steps = captures->launched();
+    s.not_captured = captures->reason();
+    s.messages +=
+      captures->launched()
+      + (captures->recordings() - captures->launched()) * s.messages_per_step;
+  }
+  if (!impl_->capture_obstacle.empty())
+    s.not_captured = impl_->capture_obstacle;
   for (auto& d : impl_->devices)
     s.peak_bytes.push_back(d->memory().peak_bytes());
   return s;

@@ -12,6 +12,7 @@
 #include <troupe/actors/remote/process_run.hpp>
 #include <troupe/actors/remote/state_gathering.hpp>
 #include <troupe/actors/remote/transport.hpp>
+#include <troupe/actors/steps/captured_steps.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/actors/steps/feeder.hpp>
 #include <troupe/actors/steps/parameter_replicas.hpp>
@@ -52,6 +53,7 @@ struct step_in_flight {
   // takes the result.
   std::function<void(step_outcome)> done;
   bool is_async = false;
+  bool is_launched = false; // it is one launch of what was recorded
   // Its result is about to be taken or has been. Stored with release, loaded
   // with acquire by the executor's thread, which then waits for the step's end.
   std::atomic<bool> is_delivered{false};
@@ -89,7 +91,16 @@ struct executor::impl {
   /// steps are not affected until `admit`.
   void prepare(const step_in_flight& s, const feed_map& feeds,
                std::int64_t samples);
-  void admit(step_in_flight& s, actors::serving_thread& serving, then next);
+  /// @param is_alone no other step runs
+  void admit(step_in_flight& s, actors::serving_thread& serving, then next,
+             actors::captured_steps::way how, bool is_alone);
+  void start_captures();
+  /// Waits until no job of the graph is queued any more, after the end of all
+  /// steps. The calling thread has no seat.
+  void settle();
+  /// Lets actors record the step. Returns how it runs.
+  actors::captured_steps::way
+  record(step_in_flight& s, actors::serving_thread& serving, then next);
   static void step_failed(void* owner, actors::step_state& step);
   static void step_ended(void* owner, actors::step_state& step);
   void tell_others(const actors::step_state& step);
@@ -130,7 +141,9 @@ struct executor::impl {
   std::shared_ptr<comm::process_memory> shared;
   std::optional<actors::step_failures> failures; // once there are actors
   std::unique_ptr<actors::actor_graph> actors;
-  std::optional<actors::feeder> feeding; // once there are actors
+  std::optional<actors::feeder> feeding;          // once there are actors
+  std::optional<actors::captured_steps> captures; // null: no step is captured
+  std::string capture_obstacle;                   // empty: none
   // in a run over several processes
   std::optional<actors::process_run> others;
   std::list<step_in_flight> in_flight;       // oldest first

@@ -97,6 +97,8 @@ void add_device_options(CLI::App& command, network_options& options) {
                 "or the launching thread blocks (block)")
     ->check(not_empty())
     ->capture_default_str();
+  command.add_flag("--no-capture", options.no_capture,
+                   "launch the ops of each step on a GPU one by one");
   command
     .add_option_function<std::uint64_t>(
       "--memory-limit",
@@ -158,6 +160,7 @@ executor_options make_executor_options(const network_options& options) {
   executor_options made;
   made.devices = parse_value("--devices", options.devices, parse_devices);
   made.waits_by = parse_value("--sync", options.sync, parse_wait_mode);
+  made.capture = !options.no_capture;
   if (!options.strategy.empty())
     made.strategy =
       parse_value("--strategy", options.strategy, graph::parse_merge_strategy);

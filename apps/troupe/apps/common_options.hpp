@@ -25,6 +25,7 @@ struct network_options {
   std::string loss;
   std::string devices = "cpu";
   std::string sync = "event";
+  bool no_capture = false;
   std::string strategy; ///< empty: not given
   std::string gradient_scale = "coeff";
   bool sync_batch_norm = false;

@@ -167,6 +167,38 @@ TEST_CASE("an edge of distance 1 makes the next step wait") {
   CHECK(rig.ran() == "a1");
 }
 
+TEST_CASE("steps may be left out, and messages for the next one are kept") {
+  for (std::uint32_t in_flight : {1u, 2u, 3u}) {
+    CAPTURE(in_flight);
+    engine_rig rig{in_flight};
+    const auto s = rig.add_stream(), other = rig.add_stream();
+    const auto a = rig.add_op(s);
+    const auto b = rig.add_op(other);
+    const auto c = rig.add_op(s);
+    rig.connect(a, b);
+    rig.connect(b, c);
+    rig.connect(c, a, 1);
+    rig.wire();
+    const auto run = [&](step_id step) {
+      rig.begin(step);
+      rig.serve();
+      const auto n = std::to_string(step);
+      CHECK(rig.ran() == "a" + n + " b" + n + " c" + n);
+    };
+    run(0);
+    run(1);
+    step_id last = 1;
+    for (step_id left_out = 0; left_out < 20; ++left_out) {
+      rig.messages->renumber(last + 1, last + 1 + left_out);
+      last += 1 + left_out;
+      run(last);
+    }
+    rig.messages->renumber(last + 1, last);
+    run(last); // again
+    run(last + 1);
+  }
+}
+
 TEST_CASE("an edge of distance 2 does not delay the first two steps") {
   engine_rig rig{3};
   job_queue slow{1};

@@ -49,6 +49,8 @@ struct engine_stream {
     /// Called when the next step has been admitted.
     void admit();
     void run(worker& on) override;
+    /// The next step to start is another one. No start is due.
+    void go_on_with(step_id next) noexcept { next_ = next; }
     /// True if a step that has been admitted is not started yet. Relaxed: for
     /// observers.
     bool is_due() const noexcept {
@@ -126,6 +128,9 @@ public:
 
   /// Sends the messages that begin an admitted step.
   void start(step_state& step);
+  /// Lets the step with number `as` be the next one, in place of number `next`.
+  /// No step may be running, and no message under way.
+  void renumber(step_id next, step_id as);
   /// Takes a CAF message from `sender`, sent through port `port` to handle
   /// `to`. Returns false and ignores the message if this engine did not send
   /// it.

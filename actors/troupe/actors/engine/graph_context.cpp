@@ -8,20 +8,34 @@
 
 namespace troupe::actors {
 
-void graph_context::fail(step_state& step, const graph::op_handle& op,
-                         std::exception_ptr reason) {
+namespace {
+
+error error_of(const std::exception_ptr& reason) {
   try {
     std::rethrow_exception(reason);
   } catch (const error& e) {
-    fail(step, op, e);
+    return e;
   } catch (const std::bad_alloc&) {
-    fail(step, op,
-         error(errc::out_of_memory, "no memory beside that of tensors"));
+    return {errc::out_of_memory, "no memory beside that of tensors"};
   } catch (const std::exception& e) {
-    fail(step, op, error(errc::kernel_failure, e.what()));
+    return {errc::kernel_failure, e.what()};
   } catch (...) {
-    fail(step, op, error(errc::kernel_failure, "unknown failure"));
+    return {errc::kernel_failure, "unknown failure"};
   }
+}
+
+} // namespace
+
+void graph_context::fail(step_state& step, const graph::op_handle& op,
+                         std::exception_ptr reason) {
+  fail(step, op, error_of(reason));
+}
+
+void graph_context::fail(step_state& step, std::exception_ptr reason) {
+  step.fail(error_of(reason).with_context(
+    {.device = devices.front(), .step = step.id}));
+  if (step_failed)
+    step_failed(owner, step);
 }
 
 void graph_context::fail(step_state& step, const graph::op_handle& op,

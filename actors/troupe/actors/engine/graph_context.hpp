@@ -56,6 +56,8 @@ struct graph_context {
   void fail(step_state& step, const graph::op_handle& op,
             std::exception_ptr reason);
   void fail(step_state& step, const graph::op_handle& op, error reason);
+  /// The same for a step that is launched as a whole.
+  void fail(step_state& step, std::exception_ptr reason);
   /// Makes all running steps fail. No further step can run. Any thread.
   void fail_for_good(const error& reason);
   /// The first reason why no further step can run, if there is one. Any thread.

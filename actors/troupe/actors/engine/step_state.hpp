@@ -61,6 +61,9 @@ struct step_state {
   std::uint64_t started_ns = 0;
   std::uint64_t ended_ns = 0;
 
+  /// The step is one launch of what was recorded: its handles get no messages.
+  /// Relaxed, for observers.
+  std::atomic<bool> is_launched{false};
   /// Admitted and not ended. Relaxed: a thread that fails steps holds the lock
   /// that orders it with admissions, and all others only observe.
   std::atomic<bool> under_way{false};

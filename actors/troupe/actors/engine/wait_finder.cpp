@@ -63,7 +63,8 @@ wait_finder::wait_finder(const engine& runs, const graph_context& context,
 std::vector<const step_state*> wait_finder::steps_under_way() const {
   std::vector<const step_state*> steps;
   for (auto& s : context_.steps)
-    if (s->under_way.load(std::memory_order_relaxed))
+    if (s->under_way.load(std::memory_order_relaxed)
+        && !s->is_launched.load(std::memory_order_relaxed))
       steps.push_back(s.get());
   std::ranges::sort(steps, {}, [](const step_state* s) {
     return s->id.load(std::memory_order_relaxed);
@@ -96,7 +97,25 @@ wait_chain wait_finder::why(handle_id id) const {
   return chain;
 }
 
+/// The oldest running step, if it is launched as a whole.
+wait_chain wait_finder::launched_step() const {
+  wait_chain chain;
+  for (auto& s : context_.steps)
+    if (const auto id = s->id.load(std::memory_order_relaxed);
+        s->under_way.load(std::memory_order_relaxed)
+        && s->is_launched.load(std::memory_order_relaxed)
+        && (chain.links.empty() || id < chain.links.front().step))
+      chain.links = {{.name = "captured step@" + context_.devices.front(),
+                      .step = id,
+                      .how_far = progress::launched,
+                      .stream = "compute"}};
+  return chain;
+}
+
 wait_chain wait_finder::why() const {
+  // Such steps run at no time at which others do.
+  if (auto chain = launched_step(); !chain.links.empty())
+    return chain;
   return follow_from([this] { return last_to_end(); });
 }
 

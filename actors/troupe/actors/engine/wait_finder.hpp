@@ -38,6 +38,7 @@ public:
   std::optional<wait_chain::link> running() const;
 
 private:
+  wait_chain launched_step() const;
   /// A handle in a running step.
   struct place {
     handle_id handle = no_handle;

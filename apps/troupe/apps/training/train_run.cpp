@@ -566,6 +566,8 @@ void training_run::train_epoch(held_out_test& held_out,
   exe.synchronize_parameters();
   if (const auto why = exe.trace_failure())
     shown.note("the trace ends early: " + *why);
+  if (const auto why = exe.stats().not_captured; !why.empty())
+    shown.note("steps are not captured: " + why);
   if (part_.is_first())
     print_summary(report_, exe.stats(), given_.json);
   if (!given_.dry_run) // a dry run computes no loss

@@ -63,6 +63,8 @@ void print_summary(const training_report& report, const executor_stats& stats,
   result["op_actors"] = stats.op_actors;
   result["variable_actors"] = stats.variable_actors;
   result["messages"] = stats.messages;
+  if (stats.captured_steps > 0)
+    result["captured_steps"] = stats.captured_steps;
   std::printf("%s\n", result.dump().c_str());
 }
 

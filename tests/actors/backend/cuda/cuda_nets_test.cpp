@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <actors/backend/cuda/cuda_feeds.hpp>
 #include <actors/backend/cuda/cuda_options.hpp>
 #include <kernels/cuda/cuda_rig.hpp>
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/base/random.hpp>
 #include <troupe/graph/models.hpp>
 #include <troupe/kernels/cuda/cuda_kernels.hpp>
 
@@ -18,34 +18,13 @@
 
 namespace troupe {
 
+using test::feeds_of;
 using test::make_test_driver;
 using test::on_cuda;
 
 TEST_SUITE("actors.backend.cuda_nets") {
 
 namespace {
-
-/// Random feeds of `samples` samples.
-feed_map feeds_of(const graph::model& net, std::int64_t samples) {
-  static arena memory{make_host_memory_source()};
-  splitmix64 draw{7};
-  feed_map feeds;
-  for (auto& feed : net.feeds) {
-    auto dims = feed.dims;
-    if (dims[0] == -1)
-      dims[0] = samples;
-    auto value = tensor::make(memory, dims, feed.type);
-    if (feed.type == dtype::float32)
-      for (auto& x : value.values<float>())
-        x = static_cast<float>(draw.below(1000)) / 1000;
-    else
-      for (auto& x : value.values<std::int64_t>())
-        x = static_cast<std::int64_t>(
-          draw.below(static_cast<std::uint64_t>(feed.below)));
-    feeds.emplace(feed.name, value);
-  }
-  return feeds;
-}
 
 /// The losses of two steps of the same batch. The learning rate is so small
 /// that the second loss depends on the first step's gradients smoothly: a step
