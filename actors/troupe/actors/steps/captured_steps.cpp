@@ -20,9 +20,14 @@ namespace {
 /// a single batch of another size makes no recording.
 constexpr std::uint32_t steps_before = 2;
 
-bool is_alike(const tensor& a, const tensor& b) {
-  return a.dims() == b.dims() && a.type() == b.type() && a.is_plain()
-         && !a.levels();
+bool is_plain(const variable& v) {
+  return v.is_tensor() && v.as_tensor().is_plain() && !v.as_tensor().levels();
+}
+
+/// True if the variable's value can be copied to where `to` lies.
+bool fits(const variable& v, const tensor& to) {
+  return is_plain(v) && v.as_tensor().dims() == to.dims()
+         && v.as_tensor().type() == to.type();
 }
 
 } // namespace
@@ -215,7 +220,7 @@ variable* captured_steps::place_of(const fed_value& fed,
 void captured_steps::keep_parameters() {
   for (auto& p : parameters_) {
     const auto& held = *p.place;
-    if (!held.is_tensor() || !is_alike(held.as_tensor(), held.as_tensor()))
+    if (!is_plain(held))
       throw error(errc::unsupported_op,
                   held.has_value() ? "the variable holds no plain tensor"
                                    : "the variable has no value yet",
@@ -263,14 +268,13 @@ std::vector<step_recording::value_copy> captured_steps::put_back_parameters() {
   std::vector<step_recording::value_copy> moved;
   std::optional<error> failure;
   for (auto& p : parameters_) {
-    const auto now = p.place->is_tensor() ? p.place->as_tensor() : tensor{};
-    p.place->set(p.value);
-    if (!is_alike(now, p.value))
+    if (!fits(*p.place, p.value))
       failure = error(errc::unsupported_op,
                       "the step changes the shape of the variable",
                       {.variable = p.name});
-    else if (now.raw() != p.value.raw())
+    else if (const auto& now = p.place->as_tensor(); now.raw() != p.value.raw())
       moved.push_back({now, p.value});
+    p.place->set(p.value);
   }
   if (failure)
     throw *failure;
@@ -314,7 +318,7 @@ bool captured_steps::look_at_parameters() {
   replaced_.clear();
   for (auto& p : parameters_) {
     const auto& held = *p.place;
-    if (!held.is_tensor() || !is_alike(held.as_tensor(), p.value)) {
+    if (!fits(held, p.value)) {
       drop();
       same_ = 1; // this step
       present_ = way::by_actors;
