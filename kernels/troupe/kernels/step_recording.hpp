@@ -24,7 +24,8 @@ namespace troupe {
 class step_recording {
 public:
   /// Ends a recording that was not finished, and waits until all launches are
-  /// over. Values in the recording's memory stay valid.
+  /// over. The recorded streams still exist. Values in the recording's memory
+  /// stay valid.
   virtual ~step_recording() = default;
 
   /// A value, and a plain one of the same size and device.
