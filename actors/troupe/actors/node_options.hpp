@@ -23,8 +23,9 @@ enum class group_engine : std::uint8_t {
   mpi,           ///< process i is rank i of MPI_COMM_WORLD
 };
 
+/// "auto", "shm", "gloo" or "mpi".
 std::string_view to_string(group_engine engine) noexcept;
-/// "auto", "shm", "gloo" or "mpi". Throws error(invalid_argument).
+/// From these names. Throws error(invalid_argument) for another one.
 group_engine parse_group_engine(std::string_view text);
 
 /// How processes on several hosts reach each other.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+/// How steps run: what handles wait for, and the base of traced actors.
 namespace troupe::actors {
 
 /// State of a handle in a running step.

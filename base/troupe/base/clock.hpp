@@ -6,9 +6,8 @@
 
 namespace troupe {
 
-/// Nanoseconds in a microsecond and in a millisecond.
-inline constexpr double ns_per_us = 1e3;
-inline constexpr double ns_per_ms = 1e6;
+inline constexpr double ns_per_us = 1e3; ///< nanoseconds in a microsecond
+inline constexpr double ns_per_ms = 1e6; ///< nanoseconds in a millisecond
 
 /// Monotonic time in nanoseconds since an arbitrary start.
 inline std::uint64_t now_ns() noexcept {

@@ -17,6 +17,7 @@ enum class trace_level : std::uint8_t {
   messages, ///< every readiness message, every message to recorded actors
 };
 
+/// "off", "steps", "ops" or "messages".
 std::string_view to_string(trace_level level) noexcept;
 /// Throws error(invalid_argument) for a text that is no level.
 trace_level parse_trace_level(std::string_view text);
@@ -67,6 +68,7 @@ enum class event_kind : std::uint8_t {
   /// of a step, by other threads than the worker's.
   core_wait,
 };
+/// How many kinds there are.
 inline constexpr std::size_t event_kinds = 23;
 
 /// True of events whose `from` and `to` are actors, not handles.
@@ -81,6 +83,7 @@ enum class handling_result : std::uint8_t {
   dropped, ///< nobody waits for it: a response that came too late
   failed,  ///< the handler threw an exception
 };
+/// How many results there are.
 inline constexpr std::size_t handling_results = 4;
 
 /// The `amount` of events of actors.
@@ -98,6 +101,7 @@ struct mail_id {
   }
 };
 
+/// The name of the value, such as "run_begin".
 std::string_view to_string(event_kind kind) noexcept;
 
 /// The lowest level at which events of this kind are recorded.

@@ -10,6 +10,10 @@
 /// patch.
 #define TROUPE_VERSION_NUMBER 200
 
+/// All of Troupe: an actor runtime that trains neural networks. Names that an
+/// application uses in most of its files are here: tensors, devices, errors,
+/// executors, data sources, sessions, and the actors that train and predict.
+/// Namespaces inside hold what belongs together.
 namespace troupe {
 
 /// The version of the library that runs, such as "0.2.0". Differs from

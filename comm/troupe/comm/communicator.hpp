@@ -22,14 +22,18 @@ class part_runner;
 
 } // namespace troupe
 
+/// Groups of ranks, in one process or several, that merge values and send them
+/// to each other.
 namespace troupe::comm {
 
+/// What the ranks of a group do together with a value of each.
 enum class collective_kind : std::uint8_t {
   all_reduce, ///< every rank gets the sum of all ranks' values
   reduce,     ///< the root gets the sum of all ranks' values
   broadcast,  ///< every rank gets the root's value
 };
 
+/// The name of the value, such as "all_reduce".
 std::string_view to_string(collective_kind kind) noexcept;
 
 /// What one rank gives and gets of one variable.

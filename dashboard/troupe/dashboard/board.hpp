@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+/// A training run in the browser, while it runs.
 namespace troupe::dashboard {
 
 /// Where a board listens, and who may look; see docs/dashboard.md.

@@ -30,9 +30,9 @@ struct parameter_gradient {
 ///   gradient. Neither do inputs with stop_gradient.
 /// - Input gradient and weight gradient are separate ops of the same type. The
 ///   input's comes first.
-/// - If several ops read a variable x, x@GRAD is the `sum` of
-///   x@GRAD@RENAME@block0@0, ...@1, ... The `sum` op directly follows the op
-///   that writes the last of them.
+/// - If several ops read a variable x, "x@GRAD" is the `sum` of
+///   "x@GRAD@RENAME@block0@0", "...@1" and so on. The `sum` op directly follows
+///   the op that writes the last of them.
 /// - The op that writes the final gradient of a parameter has op_role_var
 ///   (parameter, gradient).
 /// - The gradient of a sparse embedding has kind selected_rows. A sum of such

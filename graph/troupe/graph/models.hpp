@@ -44,6 +44,7 @@ struct model_options {
   std::function<void(const variable_ref& loss)> minimize = {};
 };
 
+/// Describes a model for training.
 using model_builder = model (*)(const model_options&);
 
 /// The built-in models by name. Unless noted otherwise, they are trained by

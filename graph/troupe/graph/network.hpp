@@ -11,6 +11,9 @@
 #include <string_view>
 #include <utility>
 
+/// Training programs: networks under construction, their ops and variables,
+/// gradients, files of Paddle, and the graph over several devices that is made
+/// of a program.
 namespace troupe::graph {
 
 class network;

@@ -20,19 +20,21 @@ enum class merge_strategy : std::uint8_t {
   none, ///< no merging: each device trains on its own shard
 };
 
+/// The name of the value, such as "all_reduce".
 std::string_view to_string(merge_strategy strategy) noexcept;
 /// Throws error(invalid_argument) listing the accepted names.
 merge_strategy parse_merge_strategy(std::string_view name);
 
-/// The value of loss@GRAD on a device.
+/// The value of "loss@GRAD" on a device.
 enum class gradient_scale : std::uint8_t {
   /// n_i/n: samples of the device's shard divided by samples of the batch. With
   /// merge_strategy::none it is 1, because each device trains on its own shard.
   coeff,
   one,    ///< 1
-  custom, ///< not set: the user feeds loss@GRAD
+  custom, ///< not set: the user feeds "loss@GRAD"
 };
 
+/// "coeff", "one" or "custom". Throws error(invalid_argument) for another name.
 gradient_scale parse_gradient_scale(std::string_view name);
 
 /// Options of `build_ssa_graph`.

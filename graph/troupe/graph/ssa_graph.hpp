@@ -18,7 +18,7 @@ namespace troupe::graph {
 /// What an op handle does.
 enum class op_kind : std::uint8_t {
   computation,     ///< one op of the program on one device
-  scale_loss_grad, ///< writes the shard's weight n_i/n (or 1) into loss@GRAD
+  scale_loss_grad, ///< writes the shard's weight n_i/n (or 1) into "loss@GRAD"
   all_reduce,      ///< sums gradients of all devices, result on each
   reduce,          ///< sums gradients of all devices, result on `root` only
   broadcast,       ///< copies a variable of device `root` to all devices
@@ -29,6 +29,7 @@ enum class op_kind : std::uint8_t {
   gather_losses,   ///< tells all devices the loss of each of them
 };
 
+/// The name of the value, such as "computation".
 std::string_view to_string(op_kind kind) noexcept;
 
 /// Which of a device's streams a handle runs on.
@@ -39,6 +40,7 @@ enum class stream_kind : std::uint8_t {
   gradient, ///< weight gradients, if a pass moves them off `compute`
 };
 
+/// The name of the value, such as "compute".
 std::string_view to_string(stream_kind kind) noexcept;
 
 /// An operator of the SSA graph on one device. A joint collective concerns all
@@ -106,6 +108,7 @@ enum class edge_kind : std::uint8_t {
   transfer, ///< send -> recv
 };
 
+/// The name of the value, such as "write_after_read".
 std::string_view to_string(edge_kind kind) noexcept;
 
 /// `to` of step s + distance waits for `from` of step s.

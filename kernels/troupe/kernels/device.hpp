@@ -15,12 +15,14 @@
 
 namespace troupe {
 
+/// What a device is.
 enum class device_kind : std::uint8_t {
   cpu,
   cuda,
   sim, ///< simulated: host memory, asynchronous launches
 };
 
+/// "cpu", "cuda" or "sim".
 std::string_view to_string(device_kind kind) noexcept;
 
 /// True if the host can read and write the memory of such devices.
@@ -45,8 +47,9 @@ enum class wait_mode : std::uint8_t {
   block, ///< the thread that launches blocks
 };
 
+/// "event" or "block".
 std::string_view to_string(wait_mode mode) noexcept;
-/// "event" or "block". Throws error(invalid_argument).
+/// From these names. Throws error(invalid_argument) for another one.
 wait_mode parse_wait_mode(std::string_view text);
 
 /// How a device is made.

@@ -28,6 +28,7 @@ std::size_t size_of(dtype type) noexcept;
 /// "float32", "bfloat16", "bool", ...
 std::string_view to_string(dtype type) noexcept;
 
+/// True of float16, bfloat16, float32 and float64.
 bool is_floating(dtype type) noexcept;
 
 /// IEEE 754 binary16, for storage and casts.

@@ -34,6 +34,7 @@ public:
   virtual void execute(stream& on) = 0;
 };
 
+/// How far a launch has come when the call that made it returns.
 enum class launch_status : std::uint8_t {
   done,    ///< complete: results can be read
   pending, ///< started: results become available later

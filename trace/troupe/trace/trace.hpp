@@ -12,6 +12,9 @@
 #include <string_view>
 #include <vector>
 
+/// Traces: records of what ran when in a training run, read back from their
+/// files, and what they say of it: times of ops, critical paths, waits, memory,
+/// slow ranks.
 namespace troupe::trace {
 
 /// An op or a version of a variable, as the graph has it.

@@ -3,10 +3,12 @@
 
 #include <caf/type_id.hpp>
 
+/// Where Troupe's blocks in CAF's table of message types begin. Each id is
+/// unique within a program. Blocks of an application usually begin at
+/// caf::first_custom_type_id (200) and must end below 2000.
 namespace troupe::actors::type_ids {
 
-// CAF's type ids are unique within a program. Blocks of an application usually
-// begin at caf::first_custom_type_id (200). Those of Troupe lie here:
+///@{ The first id of each block, and the end of the last one.
 inline constexpr caf::type_id_t handles = 2000;
 inline constexpr caf::type_id_t nodes = 2010;
 inline constexpr caf::type_id_t answers = 2030;
@@ -19,5 +21,6 @@ inline constexpr caf::type_id_t prefetching = 2080;
 inline constexpr caf::type_id_t parallel = 2085;
 inline constexpr caf::type_id_t bench = 2088;
 inline constexpr caf::type_id_t end = 2100;
+///@}
 
 } // namespace troupe::actors::type_ids

@@ -28,6 +28,7 @@ std::size_t host_memory_reserved() noexcept;
 /// Called by sources of host memory to account for memory they take and return.
 /// False: the limit does not allow it, and nothing has changed.
 bool reserve_host_memory(std::size_t bytes) noexcept;
+/// Takes back what `reserve_host_memory` has counted. Any thread.
 void return_host_memory(std::size_t bytes) noexcept;
 
 /// The lowest memory limit of a process's cgroups; SIZE_MAX if there is none.

@@ -18,7 +18,9 @@ enum class path_kind : std::uint8_t {
   worker,  ///< the next op was ready, and its worker ran no other
   ending,  ///< all ops had run, but the step had not ended
 };
+/// How many kinds there are.
 inline constexpr std::size_t path_kinds = 4;
+/// For people: "compute", "merging", "waiting for a worker" or "ending".
 std::string_view to_string(path_kind kind) noexcept;
 
 /// A part of a critical path; times as in the trace, in nanoseconds.

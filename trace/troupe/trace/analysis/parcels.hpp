@@ -14,6 +14,7 @@
 
 namespace troupe::trace {
 
+/// Why a value went from one process to another.
 enum class parcel_kind : std::uint8_t {
   value, ///< what a `send` has sent to its `recv`
   /// what a rank of a collective waited for: the values of the rank that began

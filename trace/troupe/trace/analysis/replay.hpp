@@ -48,10 +48,11 @@ replayed_steps replay(const timeline& all, const op_graph& graph,
                       std::span<const cost_change> changes = {},
                       const cost_table* costs = nullptr);
 
-/// Steps to replay in order to predict the median step, or step `only`: whole
-/// steps in a row, at most some 200,000 runs. Throws error(invalid_argument) if
-/// the trace has no such steps, and says why.
+/// Steps to replay in order to predict the median step: whole steps in a row,
+/// at most some 200,000 runs. Throws error(invalid_argument) if the trace has
+/// no such steps, and says why.
 step_range steps_to_replay(const timeline& all);
+/// The same for step `only`: some steps before it, and it.
 step_range steps_to_replay(const timeline& all, std::uint32_t only);
 
 } // namespace troupe::trace

@@ -19,6 +19,7 @@ enum class slow_cause : std::uint8_t {
   preempted, ///< a worker's thread was ready and had no core for much of it
   throttled, ///< other machines of the host had the cores for much of it
 };
+/// The name of the value, such as "preempted".
 std::string_view to_string(slow_cause cause) noexcept;
 
 /// A run that took at least twice as long as the op's median, and 1 ms more.
@@ -57,6 +58,7 @@ struct slow_run_list {
 slow_run_list find_slow_runs(std::span<const process_trace> parts,
                              const timeline& all, const op_graph& graph,
                              const step_times* only = nullptr);
+/// How many runs `slow_run_list` names.
 inline constexpr std::size_t most_slow_runs = 100;
 
 } // namespace troupe::trace

@@ -12,6 +12,7 @@
 
 namespace troupe::trace {
 
+/// How run b differs from run a.
 enum class difference : std::uint8_t {
   none,   ///< what differs is within the spread of the steps
   faster, ///< b takes less time than a
@@ -20,6 +21,7 @@ enum class difference : std::uint8_t {
   only_a,  ///< b has none
   only_b,  ///< a has none
 };
+/// For people: "no difference", "slower", "only in A", ...
 std::string_view to_string(difference d) noexcept;
 
 /// Two runs with fewer counted steps are not compared.
@@ -38,6 +40,7 @@ struct diff_row {
   }
 };
 
+/// What the rows of a comparison stand for: types of ops, or single ops.
 enum class diff_by : std::uint8_t { type, op };
 
 /// Two runs are said to differ in a row if both of these hold: the quartile

@@ -12,6 +12,7 @@
 
 namespace troupe::trace {
 
+/// What an op waited for before it ran.
 enum class wait_reason : std::uint8_t {
   /// The stream had nothing to do until the last message of the op came.
   message,
@@ -19,6 +20,7 @@ enum class wait_reason : std::uint8_t {
   worker, ///< the op was ready, its stream was free, but no worker ran it
   rank,   ///< a rank of a collective, or a `recv`, waited for its partner
 };
+/// The name of the value, such as "message".
 std::string_view to_string(wait_reason reason) noexcept;
 
 /// All waits of an op for another one, in `timeline::op_steps`.

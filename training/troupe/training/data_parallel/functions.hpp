@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The functions that data parallelism is made of, each with its gradient, as in
-// torch.nn.parallel.
-
 #include <troupe/training/data_parallel/device_group.hpp>
 #include <troupe/training/data_parallel/leaves.hpp>
 
@@ -16,6 +13,10 @@
 #include <string>
 #include <vector>
 
+/// The functions that data parallelism is made of, as in torch.nn.parallel:
+/// scatter and gather of tensors and nested inputs, broadcast, sums over
+/// devices, and one actor per replica. `troupe::data_parallel` puts them
+/// together.
 namespace troupe::parallel {
 
 /// What a differentiable function returns: outputs, and its gradient there.
