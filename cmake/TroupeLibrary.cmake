@@ -34,7 +34,7 @@ function(troupe_library name)
   add_library(troupe_${name} STATIC ${arg_SOURCES})
   add_library(troupe::${name} ALIAS troupe_${name})
   set_target_properties(troupe_${name} PROPERTIES
-    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON TROUPE_HEADERS "${arg_HEADERS}")
   target_compile_features(troupe_${name} PUBLIC cxx_std_20)
   target_include_directories(troupe_${name} PUBLIC
     $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}>

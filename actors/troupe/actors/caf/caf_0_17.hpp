@@ -94,16 +94,17 @@ inline caf::error make_answer(std::uint8_t code, std::string text) {
   return {code, answer_category, caf::make_message(std::move(text))};
 }
 
+// Names as std::string: CAF's string_view takes a const char* from g++ alone.
 template <class Value>
 void set_option(caf::actor_system_config& config, const char* name,
                 Value value) {
-  config.set(name, std::move(value));
+  config.set(std::string(name), std::move(value));
 }
 
 /// The words that an option can have are atoms.
 inline void set_option(caf::actor_system_config& config, const char* name,
                        const char* word) {
-  config.set(name, caf::atom_from_string(word));
+  config.set(std::string(name), caf::atom_from_string(std::string(word)));
 }
 
 /// CAF 0.17 tells local types apart by RTTI, and needs no table.
