@@ -6,37 +6,42 @@
 using namespace troupe;
 
 caf::behavior market(caf::event_based_actor* self, unsigned seed) {
-  return {[self, book = simulated_book{seed}](credit, int quotes) mutable {
-    const auto reader = caf::actor_cast<caf::actor>(self->current_sender());
-    for (int i = 0; i < quotes; ++i)
-      self->send(reader, book.next());
-  }};
+  return {
+    [self, book = simulated_book{seed}](words::credit, int quotes) mutable {
+      const auto reader = caf::actor_cast<caf::actor>(self->current_sender());
+      for (int i = 0; i < quotes; ++i)
+        actors::send(self, reader, book.next());
+    }};
 }
 
 caf::behavior publisher(caf::event_based_actor* self, trainer trains,
                         predictor predicts) {
-  return {[=, steps = 0](::trained) mutable {
+  return {[=, steps = 0](words::trained) mutable {
     if (++steps % 40 != 0)
       return;
-    self->request(trains, caf::infinite, ask_parameters{})
-      .then([=](const parameter_set& newer) { self->send(predicts, newer); },
-            [](const caf::error&) {}); // busy: there is a next time
+    actors::ask(self, trains, caf::infinite, ask_parameters{})
+      .then(
+        [=](const parameter_set& newer) {
+          actors::send(self, predicts, newer);
+        },
+        [](const caf::error&) {}); // busy: there is a next time
   }};
 }
 
 caf::behavior desk::make_behavior() {
-  return {[this](trade) {
+  return {[this](words::trade) {
             done_ = make_response_promise<desk_report>();
             ask_quotes();
             return done_;
           },
           [this](const quote& next) { on_quote(next); },
-          [this](offer) { offer_batch(); }};
+          [this](words::offer) { offer_batch(); }};
 }
 
 void desk::ask_quotes() {
   expected_ = quotes_per_batch;
-  send(with_.market, credit::value, quotes_per_batch);
+  auto* self = this;
+  actors::send(self, with_.market, words::credit_v, quotes_per_batch);
 }
 
 void desk::on_quote(const quote& next) {
@@ -54,20 +59,23 @@ void desk::on_quote(const quote& next) {
 }
 
 void desk::offer_batch() {
-  request(with_.trains, caf::infinite, train_batch{batch_})
+  auto* self = this;
+  actors::ask(self, with_.trains, caf::infinite, train_batch{batch_})
     .then([this](const trained_step&) { on_trained(); },
-          [this](const caf::error& why) {
+          [this, self](const caf::error& why) {
             if (code_of(why) != errc::busy) {
               done_.deliver(why);
               return;
             }
             ++report_.busy;
-            delayed_send(this, std::chrono::milliseconds{1}, offer::value);
+            actors::send_later(self, self, std::chrono::milliseconds{1},
+                               words::offer_v);
           });
 }
 
 void desk::on_trained() {
-  send(with_.publisher, ::trained::value);
+  auto* self = this;
+  actors::send(self, with_.publisher, words::trained_v);
   if (++trained_ == batches_per_desk)
     done_.deliver(report_);
   else
@@ -75,8 +83,9 @@ void desk::on_trained() {
 }
 
 void desk::ask_forecast() {
-  request(with_.predicts, caf::infinite,
-          predict_batch{share_batch(history_.newest(memory_))})
+  auto* self = this;
+  actors::ask(self, with_.predicts, caf::infinite,
+              predict_batch{share_batch(history_.newest(memory_))})
     .then(
       [this](const prediction& answer) {
         forecast_ = answer.outputs.at(with_.forecast).values<float>()[0];

@@ -3,6 +3,7 @@
 
 #include "quote_history.hpp"
 
+#include <troupe/actors/caf/caf.hpp>
 #include <troupe/training/actors/predictor.hpp>
 #include <troupe/training/actors/trainer.hpp>
 
@@ -10,11 +11,6 @@
 
 #include <optional>
 #include <string>
-
-using credit = caf::atom_constant<caf::atom("credit")>;
-using trade = caf::atom_constant<caf::atom("trade")>;
-using offer = caf::atom_constant<caf::atom("offer")>;
-using trained = caf::atom_constant<caf::atom("trained")>;
 
 constexpr int quotes_per_batch = 32, batches_per_desk = 150;
 
@@ -24,6 +20,16 @@ struct desk_report {
   int moves = 0; ///< that the predictor was asked for, and that were not 0
   int right = 0; ///< of which it knew the direction
 };
+
+// The messages of this program. They stay within the process.
+CAF_BEGIN_TYPE_ID_BLOCK(market_example, caf::first_custom_type_id)
+CAF_ADD_TYPE_ID(market_example, (quote))
+CAF_ADD_TYPE_ID(market_example, (desk_report))
+CAF_ADD_ATOM(market_example, words, credit, "credit")
+CAF_ADD_ATOM(market_example, words, trade, "trade")
+CAF_ADD_ATOM(market_example, words, offer, "offer")
+CAF_ADD_ATOM(market_example, words, trained, "trained")
+CAF_END_TYPE_ID_BLOCK(market_example)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(quote)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(desk_report)

@@ -26,7 +26,7 @@ using namespace troupe;
 template <class T, class Handle, class Message>
 T ask(caf::scoped_actor& self, const Handle& whom, Message question) {
   std::optional<T> got;
-  self->request(whom, caf::infinite, std::move(question))
+  actors::ask(self, whom, caf::infinite, std::move(question))
     .receive([&](T& value) { got = std::move(value); },
              [](caf::error& why) { throw std::runtime_error(text_of(why)); });
   return std::move(*got);
@@ -40,13 +40,14 @@ desk_report trade_all(caf::scoped_actor& self, desk_partners partners) {
     desks.push_back(self->spawn<desk>(partners));
   }
   // All begin before the first one is waited for.
-  using answer = decltype(self->request(desks[0], caf::infinite, trade::value));
+  using answer =
+    decltype(actors::ask(self, desks[0], caf::infinite, words::trade_v));
   std::vector<answer> days;
   for (const auto& each : desks)
-    days.push_back(self->request(each, caf::infinite, trade::value));
+    days.push_back(actors::ask(self, each, caf::infinite, words::trade_v));
   desk_report all;
   for (auto& day : days)
-    day.receive(
+    std::move(day).receive(
       [&](const desk_report& report) {
         all.busy += report.busy;
         all.moves += report.moves;
@@ -107,8 +108,8 @@ void run(caf::actor_system& system) {
               4 * batches_per_desk, day.busy);
   std::printf("meanwhile, %d of %d directions right\n", day.right, day.moves);
 
-  self->send(with.predicts,
-             ask<parameter_set>(self, with.trains, ask_parameters{}));
+  actors::send(self, with.predicts,
+               ask<parameter_set>(self, with.trains, ask_parameters{}));
   compare(self, with);
   self->send_exit(with.publisher, caf::exit_reason::user_shutdown);
   ask<trainer_state>(self, with.trains, stop_training{});
@@ -117,10 +118,10 @@ void run(caf::actor_system& system) {
 } // namespace
 
 int main() try {
+  troupe::actors::register_types<caf::id_block::market_example>();
   caf::actor_system_config config;
-  troupe::configure(config, 2);
-  caf::actor_system system{config};
-  run(system);
+  const auto system = troupe::make_actor_system(config, 2);
+  run(*system);
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "%s\n", failure.what());
   return 1;

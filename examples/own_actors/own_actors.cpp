@@ -3,6 +3,7 @@
 // messages of both kinds of actors in one trace.
 //
 // usage: own_actors [FILE.trt]
+#include <troupe/actors/caf/caf.hpp>
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/traced_actor.hpp>
@@ -23,11 +24,15 @@
 #include <utility>
 #include <vector>
 
-namespace {
+// The messages of this program.
+CAF_BEGIN_TYPE_ID_BLOCK(own_actors, caf::first_custom_type_id)
+CAF_ADD_TYPE_ID(own_actors, (std::vector<float>))
+CAF_ADD_ATOM(own_actors, words, next, "next")
+CAF_ADD_ATOM(own_actors, words, fed, "fed")
+CAF_ADD_ATOM(own_actors, words, loss, "loss")
+CAF_END_TYPE_ID_BLOCK(own_actors)
 
-using next = caf::atom_constant<caf::atom("next")>;
-using fed = caf::atom_constant<caf::atom("fed")>;
-using loss = caf::atom_constant<caf::atom("loss")>;
+namespace {
 
 constexpr int batch_size = 16, steps = 50;
 
@@ -40,8 +45,8 @@ public:
 
 protected:
   caf::behavior make_behavior() override {
-    return {[this](fed, int samples) { samples_ += samples; },
-            [this](loss, std::uint64_t step, double value) {
+    return {[this](words::fed, int samples) { samples_ += samples; },
+            [this](words::loss, std::uint64_t step, double value) {
               if (step % 10 == 9)
                 std::printf("step %d loss %.4f, %d samples\n",
                             static_cast<int>(step), value, samples_);
@@ -62,12 +67,13 @@ public:
 
 protected:
   caf::behavior make_behavior() override {
-    return {[this](next) {
+    return {[this](words::next) {
       std::uniform_real_distribution<float> any{-1, 1};
       std::vector<float> xs(batch_size);
       for (auto& x : xs)
         x = any(random_);
-      send(tells_, fed::value, batch_size);
+      auto* self = this;
+      troupe::actors::send(self, tells_, words::fed_v, batch_size);
       return xs;
     }};
   }
@@ -112,7 +118,7 @@ void train(caf::actor_system& system, const char* file) {
   arena memory{make_host_memory_source()};
   for (int step = 0; step < steps; ++step) {
     std::vector<float> xs;
-    self->request(feeds, caf::infinite, next::value)
+    actors::ask(self, feeds, caf::infinite, words::next_v)
       .receive([&](std::vector<float>& got) { xs = std::move(got); },
                [](const caf::error&) {});
     auto ys = xs;
@@ -120,7 +126,8 @@ void train(caf::actor_system& system, const char* file) {
       y *= 2;
     const auto result =
       exe.run({{"x", column(memory, xs)}, {"y", column(memory, ys)}});
-    self->send(reports, loss::value, std::uint64_t{result.step}, result.loss);
+    actors::send(self, reports, words::loss_v, std::uint64_t{result.step},
+                 result.loss);
   }
   // Before the executor: its trace then has their ends.
   for (const auto& each : {feeds, reports}) {
@@ -132,10 +139,10 @@ void train(caf::actor_system& system, const char* file) {
 } // namespace
 
 int main(int argc, char** argv) try {
+  troupe::actors::register_types<caf::id_block::own_actors>();
   caf::actor_system_config config;
-  troupe::configure(config, 2);
-  caf::actor_system system{config};
-  train(system, argc > 1 ? argv[1] : "own_actors.trt");
+  const auto system = troupe::make_actor_system(config, 2);
+  train(*system, argc > 1 ? argv[1] : "own_actors.trt");
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "%s\n", failure.what());
   return 1;
