@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kernels/cuda/pretend_driver.hpp>
 
+#include <kernels/cuda/plain_product.hpp>
 #include <kernels/cuda/pretend_capture.hpp>
 
 #include <troupe/base/error.hpp>
@@ -26,8 +27,7 @@ namespace {
 
 using namespace cuda;
 
-// -- running a body on the CPU
-// ----------------------------------------------------
+// -- running a body on the CPU ------------------------------------------------
 
 using body_runner = void (*)(const launch_shape&, const void*, splitmix64&);
 
@@ -63,47 +63,7 @@ struct runner_of {
 
 constexpr auto runners = all_bodies::table<runner_of>();
 
-/// B as [k, n], not transposed.
-std::vector<double> plain_factor(const matrix_product& p) {
-  std::vector<double> b(static_cast<std::size_t>(p.k * p.n));
-  for (std::int64_t l = 0; l < p.k; ++l)
-    for (std::int64_t j = 0; j < p.n; ++j)
-      b[static_cast<std::size_t>(l * p.n + j)] =
-        p.b[p.b_transposed ? j * p.k + l : l * p.n + j];
-  return b;
-}
-
-/// In double precision; rows of C at a time, because that is fast.
-void multiply_once(const matrix_product& p) {
-  const auto factor = plain_factor(p);
-  std::vector<double> row(static_cast<std::size_t>(p.n));
-  for (std::int64_t i = 0; i < p.m; ++i) {
-    std::ranges::fill(row, 0.0);
-    const auto* b = factor.data();
-    for (std::int64_t l = 0; l < p.k; ++l) {
-      const double a = p.a[p.a_transposed ? l * p.m + i : i * p.k + l];
-      for (double& sum : row)
-        sum += a * *b++;
-    }
-    for (std::int64_t j = 0; j < p.n; ++j) {
-      auto& c = p.c[i * p.n + j];
-      c = static_cast<float>((p.adds ? double{c} : 0)
-                             + row[static_cast<std::size_t>(j)]);
-    }
-  }
-}
-
-void multiply_plainly(matrix_product p) {
-  for (std::int64_t i = 0; i < p.count; ++i) {
-    multiply_once(p);
-    p.a += p.a_step;
-    p.b += p.b_step;
-    p.c += p.c_step;
-  }
-}
-
-// -- the driver
-// -------------------------------------------------------------------
+// -- the driver --------------------------------------------------------------
 
 struct pretend_queue;
 
@@ -112,13 +72,17 @@ using past = std::map<std::uint64_t, std::uint64_t>;
 
 /// A recorded event.
 struct mark {
+  bool comes_after(const mark& other) const;
   pretend_queue* of = nullptr; ///< where it was recorded; exists until reached
   past before = {};
   std::uint64_t reached = 0; ///< how many were reached before it, and it
   std::shared_ptr<pretend_capture> recorded_in = {}; ///< null: it is not
-  pretend_capture::frontier comes_after = {};        ///< there
+  pretend_capture::frontier frontier = {};           ///< there
 };
 using shared_mark = std::shared_ptr<mark>;
+
+/// True if the mark is reached before a point with this past.
+bool includes(const past& before, const mark& m);
 
 struct entry {
   std::function<void()> run = {}; ///< a kernel or a copy
@@ -147,7 +111,7 @@ struct pretend_queue final : gpu_queue {
   ~pretend_queue() override;
 
   bool can_run() const { return !entries.empty() && entries.front().can_run(); }
-  bool comes_after(const mark& m) const;
+  bool comes_after(const mark& m) const { return includes(before, m); }
   void come_after(const mark& m) {
     for (auto& [queue, queued] : m.before)
       before[queue] = std::max(before[queue], queued);
@@ -157,14 +121,19 @@ struct pretend_queue final : gpu_queue {
   const int gpu;
   const std::uint64_t number;
   std::deque<entry> entries;
-  past before; ///< of what is queued next
+  past before;                    ///< of what is queued next
+  std::vector<shared_mark> asked; ///< waits of what is queued next
   /// Runs on with this probability, in eighths, although nobody waits.
   std::uint64_t haste;
 };
 
-bool pretend_queue::comes_after(const mark& m) const {
+bool includes(const past& before, const mark& m) {
   const auto found = before.find(m.of->number);
   return found != before.end() && found->second >= m.before.at(m.of->number);
+}
+
+bool mark::comes_after(const mark& other) const {
+  return includes(before, other);
 }
 
 // All members of the structures above are guarded by the driver's lock.
@@ -239,9 +208,10 @@ public:
     auto& queue = static_cast<pretend_queue&>(on);
     if (const auto c = capture_of(queue)) {
       static_cast<pretend_event&>(event).recorded = std::make_shared<mark>(
-        mark{.recorded_in = c, .comes_after = c->at(queue.number)});
+        mark{.recorded_in = c, .frontier = c->at(queue.number)});
       return;
     }
+    settle(queue);
     ++queue.before[queue.number];
     auto made = std::make_shared<mark>(mark{&queue, queue.before});
     static_cast<pretend_event&>(event).recorded = made;
@@ -255,12 +225,8 @@ public:
     auto& queue = static_cast<pretend_queue&>(on);
     if (recorded && (recorded->recorded_in || capture_of(queue)))
       return record_wait(queue, *recorded);
-    if (!recorded || recorded->reached > 0)
-      return;
-    if (!queue.comes_after(*recorded) && comes(mishap::wait_forgotten))
-      return set_apart(queue, *recorded);
-    queue.come_after(*recorded);
-    push(on, {.waits = recorded});
+    if (recorded && recorded->reached == 0)
+      queue.asked.push_back(recorded);
   }
   bool reached(const gpu_event& event) override {
     std::lock_guard guard{lock_};
@@ -287,6 +253,7 @@ public:
     }
     if (is_refused("synchronize"))
       throw error(errc::kernel_failure, "synchronize: this thread records");
+    settle(static_cast<pretend_queue&>(queue));
     empty(static_cast<pretend_queue&>(queue));
     known_ = reached_;
     require_alive("synchronize");
@@ -472,18 +439,43 @@ private:
     refuse(*c);
     if (c->records(queue.number) && comes(mishap::wait_forgotten))
       return;
-    c->come_after(queue.number, event.comes_after);
+    c->come_after(queue.number, event.frontier);
   }
 
   // -- running
 
   void push(gpu_queue& on, entry e) {
-    if (const auto c = capture_of(on)) {
+    auto& queue = static_cast<pretend_queue&>(on);
+    if (const auto c = capture_of(queue)) {
       refuse(*c);
-      return c->add(static_cast<pretend_queue&>(on).number, std::move(e.run));
+      return c->add(queue.number, std::move(e.run));
     }
-    static_cast<pretend_queue&>(on).entries.push_back(std::move(e));
+    settle(queue);
+    queue.entries.push_back(std::move(e));
     go_ahead();
+  }
+
+  /// Queues the waits that work which is queued next needs. A wait that an
+  /// earlier one or another one for the same work implies orders nothing, so
+  /// to forget it would change nothing.
+  void settle(pretend_queue& queue) {
+    const auto asked = std::exchange(queue.asked, {});
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const auto& m = asked[i];
+      const auto implies = [&](const shared_mark& other) {
+        return other->comes_after(*m);
+      };
+      if (m->reached > 0 || queue.comes_after(*m)
+          || std::any_of(asked.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                         asked.end(), implies))
+        continue;
+      if (comes(mishap::wait_forgotten)) {
+        set_apart(queue, *m);
+        continue;
+      }
+      queue.come_after(*m);
+      queue.entries.push_back({.waits = m});
+    }
   }
 
   /// Makes it likely that the queue runs on before the mark is reached.

@@ -17,7 +17,8 @@ enum class mishap : std::uint8_t {
   kernel_fails, ///< the GPU fails when it runs what the call queued
   device_lost,  ///< this call and all later ones throw, and nothing runs
   /// A queue does not wait for an event that is not reached yet and that no
-  /// other wait implies. It is then hasty, and the event's queue lazy.
+  /// earlier wait, and no other wait for the same work, implies. It is then
+  /// hasty, and the event's queue lazy.
   wait_forgotten
 };
 

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -78,6 +79,29 @@ TEST_CASE("some seed finds a queue that does not wait") {
   for (std::uint64_t seed = 1; seed <= 100 && !found; ++seed)
     found = pass_on(*make_pretend_driver({.seed = seed}), false) != 7;
   CHECK(found);
+}
+
+TEST_CASE("of waits for the same work, only those that order it count") {
+  std::uint64_t most = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto api = make_pretend_driver({.seed = seed});
+    number n{*api};
+    const auto writes = api->make_queue(0), reads = api->make_queue(0);
+    const auto early = api->make_event(0), late = api->make_event(0);
+    api->record(*early, *writes);
+    n.set(*writes, 7);
+    api->record(*late, *writes);
+    api->set(mishap::wait_forgotten, ~std::uint64_t{0}); // counts them
+    for (const auto* event : {early.get(), late.get(), late.get()})
+      api->wait(*reads, *event);
+    n.fetch(*reads);
+    api->wait(*reads, *early);
+    n.fetch(*reads);
+    most = std::max(most, api->calls());
+    api->synchronize(*reads);
+    CHECK(n.fetched() == 7);
+  }
+  CHECK(most == 1); // none if `writes` has run already
 }
 
 TEST_CASE("an event that was recorded again stands for the later point") {

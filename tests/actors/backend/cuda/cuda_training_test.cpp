@@ -123,7 +123,9 @@ TEST_CASE("weight gradients on a stream of their own have the same bits") {
 
 // The second of four steps leaves it out, so that a value that is overwritten
 // too early is one that others read. Which waits a step needs depends on what
-// the seed lets run first. One wait of five may stay unfound: docs/cuda.md.
+// the seed lets run first, so the k-th wait is left out with each seed. Only
+// waits that order something count: a stream can wait twice for one event
+// before the same work, for a value and for memory, and needs one of the two.
 TEST_CASE("a wait for an event that is left out is found within 100 seeds") {
   if (test::tests_use_gpu())
     return; // a GPU's driver forgets no wait
@@ -149,7 +151,6 @@ TEST_CASE("a wait for an event that is left out is found within 100 seeds") {
     waits.push_back(losses_and_waits(seed, none).second);
   std::ranges::sort(waits);
   CHECK(waits[10] > 8);
-  std::uint64_t not_found = 0;
   for (std::uint64_t wait = 0; wait < waits[10]; ++wait) {
     CAPTURE(wait);
     const auto is_right = [&](std::uint64_t seed) {
@@ -162,9 +163,8 @@ TEST_CASE("a wait for an event that is left out is found within 100 seeds") {
     std::uint64_t seed = 1;
     while (seed <= 100 && is_right(seed))
       ++seed;
-    not_found += seed > 100;
+    CHECK(seed <= 100);
   }
-  CHECK(not_found * 5 <= waits[10]);
 }
 
 TEST_CASE("what is fetched on CUDA devices is not overwritten before") {
