@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/dashboard/board.hpp>
 
+#include <troupe/actors/traced_actor.hpp>
 #include <troupe/trace/trace_reader.hpp>
+#include <troupe/training/actors/trainer.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 #include <support/files.hpp>
 #include <trace/export/hand_made_trace.hpp>
+#include <training/actors/asking.hpp>
+#include <training/line_program.hpp>
 
 #include "server/raw_client.hpp"
 
@@ -201,6 +205,50 @@ TEST_CASE("a run is shown while it runs, and stays when it has ended") {
   CHECK(b.get_json("/api/v1/series")["steps"].size() == 4);
   CHECK(b.get_json("/api/v1/why")["links"].empty());
   CHECK(b.obey(R"({"command":"pause"})").status == 400);
+}
+
+TEST_CASE("a trainer's run is shown with an application's actor") {
+  asked_board b;
+  host_application app;
+  caf::scoped_actor self{*app.system};
+  line_batches data;
+  std::shared_ptr<recorder> events;
+  trainer_options options;
+  options.session.executor.attach =
+    [&](executor& exe) -> std::shared_ptr<void> {
+    events = exe.shared_trace();
+    return b->show(exe, "a trainer");
+  };
+  const auto to = spawn_trainer(*app.system, make_line_program(), options);
+  const auto desk = app.system->spawn<traced_function>(
+    events, "desk", [](caf::event_based_actor*) {
+      return caf::behavior{[](int number) { return number; }};
+    });
+  b.wait_for([](const json& s) { return s["level"] == "messages"; });
+  CHECK(ask<int>(self, desk, 7).get() == 7);
+  for (std::uint64_t step = 0; step < 3; ++step)
+    ask<trained_step>(self, to, train_batch{share_batch(data.batch(step))})
+      .get();
+  b.wait_for([](const json& s) { return s["steps_ended"] == 3; });
+  CHECK(b.get_json("/api/v1/actors")["application"][0]["name"] == "desk");
+  ask<trainer_state>(self, to, stop_training{}).get();
+  b.wait_for([](const json& s) { return s["state"] == "ended"; });
+}
+
+TEST_CASE("a run that ends leaves the one that is shown after it") {
+  asked_board b;
+  const auto net = make_mlp();
+  executor_options o;
+  o.parameters = net.parameters();
+  executor first(net.main, o);
+  auto shown_first = b->show(first, "first");
+  executor second(net.main, o);
+  const auto shown_second = b->show(second, "second");
+  shown_first.reset();
+  CHECK(b.get_json("/api/v1/run")["command"] == "second");
+  CHECK(b.get_json("/api/v1/state")["state"] != "ended");
+  second.run(net.batch(0, 8));
+  b.wait_for([](const json& s) { return s["steps_ended"] == 1; });
 }
 
 TEST_CASE("the schema has all that is answered, and nothing else") {

@@ -378,13 +378,18 @@ void executor::impl::collect_oldest(actors::serving_thread& serving) {
 
 executor::executor(std::shared_ptr<const graph::program> main,
                    executor_options options)
-  : impl_(std::make_unique<impl>(std::move(main), std::move(options))) {}
+  : impl_(std::make_unique<impl>(std::move(main), std::move(options))) {
+  if (impl_->options.attach)
+    impl_->attached = impl_->options.attach(*this);
+}
 
 executor::executor(const graph::program& main, executor_options options)
   : executor(std::make_shared<const graph::program>(main), std::move(options)) {
 }
 
-executor::~executor() = default;
+executor::~executor() {
+  impl_->attached.reset(); // it may use the executor until then
+}
 
 step_id executor::impl::submit(const feed_map& feeds,
                                std::span<const std::string> fetches,

@@ -40,6 +40,7 @@ struct executor_access;
 inline constexpr std::uint64_t short_op_ns = 250;
 } // namespace actors
 
+class executor;
 class outside_op;
 
 /// Tensors by variable name. Each is plain, in host memory, and holds the whole
@@ -116,6 +117,17 @@ struct executor_options {
   std::optional<trace_options> trace = {};
   /// What is recorded for `executor::dump_trace`.
   flight_recorder_options flight_recorder = {};
+  /// Called once, with the executor, at the end of its construction. What it
+  /// returns is destroyed before the executor ends: first of all, while steps
+  /// may still run. So what follows an executor can be given to one that others
+  /// make, such as a trainer or a predictor: a `step_watchdog`, a board's shown
+  /// run, an object that keeps the executor's address behind a lock.
+  ///
+  /// The result may be null. It must be the only reference. It uses only what
+  /// any thread may call, because steps are begun by who made the executor.
+  /// Both calls come on the threads that make and destroy the executor. What
+  /// this throws, the constructor throws.
+  std::function<std::shared_ptr<void>(executor&)> attach = {};
   /// If set, the graph is split over processes. If `system` is also set, CAF's
   /// middleman must be loaded in it.
   std::optional<node_options> nodes = {};

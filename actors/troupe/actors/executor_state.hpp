@@ -150,6 +150,7 @@ struct executor::impl {
   std::list<step_in_flight> spare;           // kept for reuse of their memory
   std::vector<actors::fetched_value> values; // of the step being collected
   std::optional<actors::step_server> server; // of steps nobody waits for
+  std::shared_ptr<void> attached;            // see `executor_options::attach`
   step_id next_step = 0;
   actors::update_periods periods;
   // Added to the number of a step to get the one that its random numbers have.

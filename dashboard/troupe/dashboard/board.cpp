@@ -141,7 +141,9 @@ public:
     follower_.join();
   }
 
-  void show(std::unique_ptr<event_source> source, const std::string& command) {
+  /// Returns the number of what is shown now.
+  std::uint64_t show(std::unique_ptr<event_source> source,
+                     const std::string& command) {
     std::lock_guard guard{mutex_};
     source_ = std::move(source);
     run_ = source_->head().run;
@@ -149,12 +151,13 @@ public:
       run_.command = command;
     is_recorded_ = source_->is_recorded();
     begin_picture();
+    return ++shown_;
   }
 
   /// The run has ended; its picture stays.
-  void end_run() {
+  void end_run(std::uint64_t number) {
     std::lock_guard guard{mutex_};
-    if (!source_)
+    if (!source_ || number != shown_)
       return;
     take_events();
     state_.state =
@@ -302,6 +305,7 @@ private:
   std::condition_variable ended_;
   bool is_over_ = false;
   std::unique_ptr<event_source> source_; // null: none, or its run has ended
+  std::uint64_t shown_ = 0;              // number of what is or was shown
   std::unique_ptr<live_picture> picture_;
   trace::run_info run_;
   std::vector<trace::run_info> ranks_; // that are shown
@@ -414,13 +418,13 @@ board::board(const board_options& options)
 board::~board() = default;
 
 board::shown_run::~shown_run() {
-  on_.hub_->end_run();
+  on_.hub_->end_run(number_);
 }
 
 std::unique_ptr<board::shown_run> board::show(executor& run,
                                               const std::string& command) {
-  hub_->show(std::make_unique<live_source>(run), command);
-  return std::make_unique<shown_run>(*this);
+  const auto number = hub_->show(std::make_unique<live_source>(run), command);
+  return std::make_unique<shown_run>(*this, number);
 }
 
 void board::show(std::vector<trace::process_trace> recorded) {

@@ -50,21 +50,25 @@ public:
   board(const board&) = delete;
   board& operator=(const board&) = delete;
 
-  /// Ends what `show` began.
+  /// Ends what `show` began, unless the board shows another run by now. Any
+  /// thread.
   class shown_run {
   public:
     /// The board must outlive it.
-    explicit shown_run(board& on) : on_(on) {}
+    /// @param number of what the board has shown
+    shown_run(board& on, std::uint64_t number) : on_(on), number_(number) {}
     ~shown_run();
     shown_run(const shown_run&) = delete;
     shown_run& operator=(const shown_run&) = delete;
 
   private:
     board& on_;
+    std::uint64_t number_;
   };
 
   /// Shows a run until the result is destroyed, which must be before the
-  /// executor is. What was shown last stays, as a run that has ended.
+  /// executor is (`executor_options::attach` does that). What was shown last
+  /// stays, as a run that has ended.
   /// @param command what is run, in words
   std::unique_ptr<shown_run> show(executor& run, const std::string& command);
   /// Shows the file of a run, or those of all its ranks.

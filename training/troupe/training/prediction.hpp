@@ -57,7 +57,9 @@ struct prediction_outcome {
 /// by rounding, as any other size of a batch does.
 struct predictor_options {
   /// Devices of this process, kernels, steps in flight. Parameters, loss and
-  /// fetches are set by the predictor; feeds are borrowed.
+  /// fetches are set by the predictor; feeds are borrowed. Each set of
+  /// parameters has an executor of its own, and `attach` is called for each;
+  /// `trace` is that of the first.
   executor_options executor = {};
   /// Variables of the program that are answered; at least one.
   std::vector<std::string> outputs = {};

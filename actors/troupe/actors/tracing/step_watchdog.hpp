@@ -36,8 +36,8 @@ struct watchdog_context {
 /// when that step has ended. As long as steps end, it costs nothing but a
 /// thread that reads a number a few times per limit.
 ///
-/// Thread rule: made and destroyed by one thread; both within the life of the
-/// executor.
+/// Thread rule: made and destroyed on any thread, within the life of the
+/// executor (`executor_options::attach` does both).
 class step_watchdog {
 public:
   /// @param limit how long a step may take

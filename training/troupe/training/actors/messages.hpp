@@ -8,6 +8,8 @@
 #include <troupe/training/evaluation.hpp>
 #include <troupe/training/prediction.hpp>
 
+#include <caf/actor.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -112,6 +114,15 @@ struct predict_batch {
   shared_batch feeds;
 };
 
+/// To a trainer or a predictor: the actor of that op or variable handle of its
+/// executor, such as "mul#3@cpu:0" (`handle_address`). The answer is a
+/// `caf::actor`, at once, or error(not_found). With its executor, the actor
+/// ends: that of a trainer when the trainer ends, that of a predictor also when
+/// other parameters have replaced those that it has now.
+struct ask_handle {
+  std::string name;
+};
+
 } // namespace troupe
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe_training, troupe::actors::type_ids::training)
@@ -134,6 +145,7 @@ CAF_ADD_TYPE_ID(troupe_training, (troupe::subscribe))
 CAF_ADD_TYPE_ID(troupe_training, (troupe::variable_value))
 CAF_ADD_TYPE_ID(troupe_training, (troupe::predict_batch))
 CAF_ADD_TYPE_ID(troupe_training, (troupe::prediction))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::ask_handle))
 CAF_END_TYPE_ID_BLOCK(troupe_training)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train_batch)
@@ -155,3 +167,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::subscribe)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::variable_value)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::predict_batch)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::prediction)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ask_handle)

@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/training/actors/actor_door.hpp>
+#include <troupe/training/actors/handle_answer.hpp>
 #include <troupe/training/actors/predictor_front.hpp>
 #include <troupe/training/inference/merged_batch.hpp>
 #include <troupe/training/inference/predicting_executor.hpp>
@@ -123,6 +124,9 @@ protected:
   behavior_type make_behavior() override {
     return {[this](const predict_batch& m) { return ask(m.feeds); },
             [this](const parameter_set& m) { return replace(m); },
+            [this](const ask_handle& m) {
+              return actors::handle_answer(queue().now()->exe(), m.name);
+            },
             [this](look_again) { look(); },
             [this](time_is_up) {
               has_alarm_ = false;
@@ -291,6 +295,7 @@ actors::predictor_front actors::start_predictor(caf::actor_system& system,
     std::make_shared<inference::request_queue>(parts.program, options);
   parts.options = std::move(options);
   auto first = parts.with(parameters);
+  parts.options.executor.trace.emplace(); // later ones would replace its file
   auto queue = parts.queue;
   auto replace = [parts](const parameter_set& from) { parts.replace(from); };
   return {system.spawn<predictor_actor>(std::move(parts), std::move(first)),

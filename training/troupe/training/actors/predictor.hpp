@@ -24,7 +24,8 @@ namespace troupe {
 /// are answered with error(busy). An exit message ends the predictor: running
 /// steps are cancelled, and each request is answered with error(cancelled).
 using predictor = caf::typed_actor<actors::answers<predict_batch, prediction>,
-                                   actors::answers<parameter_set, void>>;
+                                   actors::answers<parameter_set, void>,
+                                   actors::answers<ask_handle, caf::actor>>;
 
 /// Starts a predictor with copies of `parameters`. Only what the outputs need
 /// is computed, and only its feeds are sent. Throws on the caller's thread:

@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/training/actors/actor_door.hpp>
+#include <troupe/training/actors/handle_answer.hpp>
 #include <troupe/training/actors/work_queue.hpp>
 
 #include <caf/typed_event_based_actor.hpp>
@@ -111,6 +112,9 @@ protected:
       [this](const ask_state&) { return state(); },
       [this](const stop_training&) { return stop(); },
       [this](const subscribe& m) { return begin(m); },
+      [this](const ask_handle& m) {
+        return actors::handle_answer(session_->exe(), m.name);
+      },
       [this](const ended_step& m) { step_ended(*m.outcome); },
       [this](const ended_evaluation& m) { evaluation_ended(m); },
       [this](const ended_writing& m) { snapshot_written(m.failure); },

@@ -21,8 +21,8 @@ namespace troupe {
 /// and a snapshot see the parameters after all batches before them. Requests
 /// that cannot begin yet wait, at most `trainer_options::most_waiting` of them.
 /// One more is answered with error(busy) at once: that is how a producer learns
-/// to slow down. `ask_state`, `pause_training`, `resume_training`,
-/// `stop_training` and `subscribe` do not wait.
+/// to slow down. `ask_state`, `ask_handle`, `pause_training`,
+/// `resume_training`, `stop_training` and `subscribe` do not wait.
 ///
 /// A trainer blocks no thread while a step runs, and answers meanwhile. It can
 /// be monitored and linked. A failed step, or a batch that does not fit the
@@ -30,17 +30,17 @@ namespace troupe {
 /// on. Steps that had begun behind a failed one fail with error(cancelled). An
 /// exit message ends it at once: running steps are cancelled, and what
 /// waits is refused with error(cancelled).
-using trainer = caf::typed_actor<actors::answers<train_batch, trained_step>,
-                                 actors::answers<evaluate_batch, evaluation>,
-                                 actors::answers<change_learning_rate, void>,
-                                 actors::answers<pause_training, void>,
-                                 actors::answers<resume_training, void>,
-                                 actors::answers<take_snapshot, taken_snapshot>,
-                                 actors::answers<save_program_to, void>,
-                                 actors::answers<ask_parameters, parameter_set>,
-                                 actors::answers<ask_state, trainer_state>,
-                                 actors::answers<stop_training, trainer_state>,
-                                 actors::answers<subscribe, void>>;
+using trainer = caf::typed_actor<
+  actors::answers<train_batch, trained_step>,
+  actors::answers<evaluate_batch, evaluation>,
+  actors::answers<change_learning_rate, void>,
+  actors::answers<pause_training, void>, actors::answers<resume_training, void>,
+  actors::answers<take_snapshot, taken_snapshot>,
+  actors::answers<save_program_to, void>,
+  actors::answers<ask_parameters, parameter_set>,
+  actors::answers<ask_state, trainer_state>,
+  actors::answers<stop_training, trainer_state>,
+  actors::answers<subscribe, void>, actors::answers<ask_handle, caf::actor>>;
 
 /// How a trainer trains.
 struct trainer_options {

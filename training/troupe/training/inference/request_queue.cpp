@@ -138,6 +138,11 @@ void request_queue::add(shared_batch feeds,
     tell_();
 }
 
+std::shared_ptr<predicting_executor> request_queue::now() const {
+  std::lock_guard guard{mutex_};
+  return now_;
+}
+
 /// Once per look of the predictor.
 bool request_queue::has_to_tell() {
   if (listens_ == listening::not_at_all

@@ -30,7 +30,7 @@ struct next_step {
 /// it could begin, or that a step has become full before it was due. A batch of
 /// many requests therefore costs a message or two.
 ///
-/// Thread rule: any thread for `add`, `check`, `use`, `counts` and
+/// Thread rule: any thread for `add`, `check`, `use`, `now`, `counts` and
 /// `wait_for_end`, the predictor's handlers for the rest.
 class request_queue {
 public:
@@ -55,6 +55,8 @@ public:
   ///@}
   /// Requests that come later run on `by`. Throws the reason of `close`.
   void use(std::shared_ptr<predicting_executor> by);
+  /// On which requests run that come now. Null before `open` and after `close`.
+  std::shared_ptr<predicting_executor> now() const;
 
   /// The samples of a request. Throws what the executor throws for such feeds,
   /// and error(invalid_argument) without feeds or with one that would set a
