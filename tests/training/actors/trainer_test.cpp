@@ -359,6 +359,37 @@ TEST_CASE_FIXTURE(bench, "subscribers of one variable have periods of their "
   CHECK(ask<int>(self, rare, 0).get() == 2); // of steps 0 and 3
 }
 
+TEST_CASE_FIXTURE(bench,
+                  "a subscription ends when somebody asks for it, and no "
+                  "other one does") {
+  auto options = on_two_devices();
+  options.session.executor.fetches = {"fc_0.w_0"};
+  const auto to = start(options);
+  std::vector<variable_value> got, kept;
+  const auto reader = app.system->spawn(slow_reader, &got);
+  const auto other = app.system->spawn(slow_reader, &kept);
+  const auto loss = make_line_program().loss;
+  CHECK_FALSE(tell(self, to, subscribe{"fc_0.w_0", 1, 9, reader}));
+  CHECK_FALSE(tell(self, to, subscribe{"fc_0.w_0", 2, 9, reader}));
+  CHECK_FALSE(tell(self, to, subscribe{loss, 1, 9, reader}));
+  CHECK_FALSE(tell(self, to, subscribe{"fc_0.w_0", 1, 9, other}));
+  ask<trained_step>(self, to, next(0)).get();
+  CHECK(ask<int>(self, reader, 0).get() == 3);
+  for (int twice = 0; twice < 2; ++twice)
+    CHECK_FALSE(tell(self, to, unsubscribe{"fc_0.w_0", reader}));
+  CHECK_FALSE(tell(self, to, unsubscribe{"nothing", reader}));
+  CHECK_FALSE(tell(self, to, unsubscribe{"fc_0.w_0", {}}));
+  for (std::uint64_t i = 1; i < 3; ++i)
+    ask<trained_step>(self, to, next(i)).get();
+  CHECK(ask<int>(self, reader, 0).get() == 5); // the loss, two more times
+  CHECK(got[4].variable == loss);
+  CHECK(ask<int>(self, other, 0).get() == 3);
+  CHECK_FALSE(tell(self, to, subscribe{"fc_0.w_0", 1, 9, reader}));
+  ask<trained_step>(self, to, next(3)).get();
+  CHECK(ask<int>(self, reader, 0).get() == 7);
+  CHECK(ask<int>(self, other, 0).get() == 4);
+}
+
 TEST_CASE_FIXTURE(bench, "trainers in one actor system do not see each other") {
   const auto expected = losses_of_executor(*this, 6);
   const auto a = start(), b = start();

@@ -94,11 +94,18 @@ struct stop_training {};
 /// A value counts as waiting until `to` has answered it, with anything. While
 /// `most_waiting` values wait, further ones are dropped: a slow subscriber
 /// costs memory for so many values, and never holds up the training. The
-/// subscription ends when `to` does.
+/// subscription ends with `unsubscribe`, and when `to` ends.
 struct subscribe {
   std::string variable;
   std::uint64_t every = 1;      ///< steps; at least 1
   std::size_t most_waiting = 1; ///< at least 1
+  caf::actor to;
+};
+/// To a trainer: ends all subscriptions of `to` to this variable. The answer is
+/// empty, also if there are none. `to` may still get values that were sent
+/// before; if it has sent this itself, it gets none after the answer.
+struct unsubscribe {
+  std::string variable;
   caf::actor to;
 };
 /// To a subscriber of a trainer: see `subscribe`.
@@ -146,6 +153,7 @@ CAF_ADD_TYPE_ID(troupe_training, (troupe::variable_value))
 CAF_ADD_TYPE_ID(troupe_training, (troupe::predict_batch))
 CAF_ADD_TYPE_ID(troupe_training, (troupe::prediction))
 CAF_ADD_TYPE_ID(troupe_training, (troupe::ask_handle))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::unsubscribe))
 CAF_END_TYPE_ID_BLOCK(troupe_training)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train_batch)
@@ -168,3 +176,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::variable_value)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::predict_batch)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::prediction)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ask_handle)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::unsubscribe)

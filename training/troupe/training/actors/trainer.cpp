@@ -112,6 +112,7 @@ protected:
       [this](const ask_state&) { return state(); },
       [this](const stop_training&) { return stop(); },
       [this](const subscribe& m) { return begin(m); },
+      [this](const unsubscribe& m) { end(m); },
       [this](const ask_handle& m) {
         return actors::handle_answer(session_->exe(), m.name);
       },
@@ -328,6 +329,13 @@ private:
                           {.variable = wanted.variable}));
     subscriptions_.push_back({next_number_++, wanted, 0, 0});
     return caf::unit;
+  }
+
+  void end(const unsubscribe& unwanted) {
+    std::erase_if(subscriptions_, [&unwanted](const subscription& one) {
+      return one.wanted.variable == unwanted.variable
+             && one.wanted.to == unwanted.to;
+    });
   }
 
   std::vector<std::string> due_at(std::uint64_t step) const {

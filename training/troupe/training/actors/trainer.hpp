@@ -22,7 +22,8 @@ namespace troupe {
 /// that cannot begin yet wait, at most `trainer_options::most_waiting` of them.
 /// One more is answered with error(busy) at once: that is how a producer learns
 /// to slow down. `ask_state`, `ask_handle`, `pause_training`,
-/// `resume_training`, `stop_training` and `subscribe` do not wait.
+/// `resume_training`, `stop_training`, `subscribe` and `unsubscribe` do not
+/// wait.
 ///
 /// A trainer blocks no thread while a step runs, and answers meanwhile. It can
 /// be monitored and linked. A failed step, or a batch that does not fit the
@@ -40,7 +41,8 @@ using trainer = caf::typed_actor<
   actors::answers<ask_parameters, parameter_set>,
   actors::answers<ask_state, trainer_state>,
   actors::answers<stop_training, trainer_state>,
-  actors::answers<subscribe, void>, actors::answers<ask_handle, caf::actor>>;
+  actors::answers<subscribe, void>, actors::answers<unsubscribe, void>,
+  actors::answers<ask_handle, caf::actor>>;
 
 /// How a trainer trains.
 struct trainer_options {
