@@ -305,6 +305,32 @@ TEST_CASE_FIXTURE(served, "an actor of the application finds the ops of a "
   CHECK(after != before);
 }
 
+TEST_CASE_FIXTURE(served, "a predictor that is told to stop answers the step "
+                          "that runs before it ends") {
+  std::promise<void> gate;
+  const auto open = gate.get_future().share();
+  how.executor.kernels = kernels_with_gate(open);
+  const auto answers =
+    spawn_predictor(*app.system, program.test, parameters(7), how);
+  auto runs =
+    self->request(answers, patience, predict_batch{share_batch(batch(0))});
+  // Sees the request of the step, which has begun.
+  while (ask<prediction_counts>(self, answers, ask_state{}).get().waiting > 0)
+    ;
+  auto stops = self->request(answers, patience, stop_predicting{});
+  const auto late =
+    ask<prediction>(self, answers, predict_batch{share_batch(batch(0))});
+  CHECK(code_of(late.failure) == errc::cancelled);
+  CHECK(code_of(ask<caf::actor>(self, answers, ask_handle{"any"}).failure)
+        == errc::cancelled);
+  CHECK(code_of(tell(self, answers, parameters(8))) == errc::cancelled);
+  gate.set_value();
+  runs.receive([](const prediction& got) { CHECK(got.steps == 7); },
+               [](const caf::error& why) { FAIL(text_of(why)); });
+  stops.receive([](const prediction_counts& last) { CHECK(last.steps == 1); },
+                [](const caf::error& why) { FAIL(text_of(why)); });
+}
+
 TEST_CASE_FIXTURE(served, "the trace of a predictor is that of its first "
                           "parameters") {
   const temporary_folder folder;

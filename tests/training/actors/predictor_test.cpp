@@ -6,6 +6,7 @@
 #include <training/line_program.hpp>
 #include <troupe/training/actors/trainer.hpp>
 
+#include <caf/exit_reason.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <doctest/doctest.h>
@@ -147,6 +148,77 @@ TEST_CASE_FIXTURE(served, "a predictor merges the requests of actors") {
   const auto fails = [](const caf::error& why) { FAIL(text_of(why)); };
   one.receive([&](prediction& got) { check(got, 1, 1); }, fails);
   two.receive([&](prediction& got) { check(got, 2, 2); }, fails);
+}
+
+TEST_CASE_FIXTURE(served, "a predictor says at any time how it is") {
+  const auto answers = spawn_predictor(*app.system, program.test, first(),
+                                       {.outputs = {output},
+                                        .max_batch = 64,
+                                        .max_delay = std::chrono::hours{24},
+                                        .most_waiting = 2});
+  const auto state = [&] {
+    return ask<prediction_counts>(self, answers, ask_state{}).get();
+  };
+  CHECK(state().requests == 0);
+  auto one = self->request(answers, patience, question(1));
+  auto two = self->request(answers, patience, question(2));
+  CHECK(code_of(ask<prediction>(self, answers, question(3)).failure)
+        == errc::busy);
+  const auto now = state();
+  CHECK(now.requests == 2);
+  CHECK(now.waiting == 2);
+  CHECK(now.refused == 1);
+  CHECK(now.steps == 0);
+  // They are refused when the predictor ends.
+  ask<prediction_counts>(self, answers, stop_predicting{}).get();
+  for (auto* request : {&one, &two})
+    request->receive([](const prediction&) { FAIL("answered"); },
+                     [](const caf::error& why) {
+                       CHECK(code_of(why) == errc::cancelled);
+                       CHECK(text_of(why)
+                             == "the predictor has been told to stop");
+                     });
+}
+
+TEST_CASE_FIXTURE(served, "a predictor that is told to stop answers what runs, "
+                          "refuses what waits, and ends") {
+  const auto answers = start(64);
+  self->monitor(answers);
+  std::vector<decltype(self->request(answers, patience, question(0)))> requests;
+  for (int i = 0; i < 40; ++i)
+    requests.push_back(self->request(answers, patience, question(1)));
+  auto stops = self->request(answers, patience, stop_predicting{});
+  std::uint64_t answered = 0, refused = 0;
+  for (auto& r : requests)
+    r.receive([&](const prediction&) { ++answered; },
+              [&](const caf::error& why) {
+                ++refused;
+                CHECK(code_of(why) == errc::cancelled);
+              });
+  CHECK(answered + refused == 40);
+  stops.receive(
+    [&](const prediction_counts& last) {
+      CHECK(last.requests == 40);
+      CHECK(last.waiting == 0);
+      CHECK((last.steps > 0) == (answered > 0));
+    },
+    [](const caf::error& why) { FAIL(text_of(why)); });
+  self->receive([&](const caf::down_msg& down) {
+    CHECK(down.source == answers.address());
+    CHECK(down.reason == caf::exit_reason::normal);
+  });
+  CHECK(ask<prediction>(self, answers, question(0)).failure
+        == caf::sec::request_receiver_down);
+}
+
+TEST_CASE_FIXTURE(served, "monitors learn how a predictor ends") {
+  const auto answers = start();
+  self->monitor(answers);
+  self->send_exit(answers, caf::exit_reason::kill);
+  self->receive([&](const caf::down_msg& down) {
+    CHECK(down.source == answers.address());
+    CHECK(down.reason == caf::exit_reason::kill);
+  });
 }
 
 TEST_CASE_FIXTURE(served, "each request that waits when a predictor ends is "

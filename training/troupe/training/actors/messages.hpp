@@ -69,7 +69,8 @@ struct save_program_to {
 /// answer is `parameter_set`.
 struct ask_parameters {};
 
-/// To a trainer: how it is. The answer is `trainer_state`, at once.
+/// How it is. The answer is at once, and is the `trainer_state` of a trainer,
+/// the `prediction_counts` of a predictor.
 struct ask_state {};
 /// Answer of a trainer: how it is.
 struct trainer_state {
@@ -121,6 +122,12 @@ struct predict_batch {
   shared_batch feeds;
 };
 
+/// To a predictor: ends it. Running steps end as usual and their requests are
+/// answered; what waits is refused with error(cancelled), and so is what comes.
+/// The answer is the last `prediction_counts`. The predictor then ends with the
+/// reason `normal`.
+struct stop_predicting {};
+
 /// To a trainer or a predictor: the actor of that op or variable handle of its
 /// executor, such as "mul#3@cpu:0" (`handle_address`). The answer is a
 /// `caf::actor`, at once, or error(not_found). With its executor, the actor
@@ -153,6 +160,8 @@ CAF_ADD_TYPE_ID(troupe_training, (troupe::variable_value))
 CAF_ADD_TYPE_ID(troupe_training, (troupe::predict_batch))
 CAF_ADD_TYPE_ID(troupe_training, (troupe::prediction))
 CAF_ADD_TYPE_ID(troupe_training, (troupe::ask_handle))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::stop_predicting))
+CAF_ADD_TYPE_ID(troupe_training, (troupe::prediction_counts))
 CAF_ADD_TYPE_ID(troupe_training, (troupe::unsubscribe))
 CAF_END_TYPE_ID_BLOCK(troupe_training)
 
@@ -176,4 +185,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::variable_value)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::predict_batch)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::prediction)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ask_handle)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::stop_predicting)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::prediction_counts)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::unsubscribe)

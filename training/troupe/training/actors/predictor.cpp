@@ -115,6 +115,8 @@ public:
     door_->close();
     for (auto& [id, batch] : running_)
       inference::refuse(batch, why);
+    for (auto& promise : std::exchange(stops_, {}))
+      promise.deliver(to_caf(why));
     running_.clear(); // cancels steps, and waits for them
     keeps_alive_ = nullptr;
     queue().ends();
@@ -124,9 +126,9 @@ protected:
   behavior_type make_behavior() override {
     return {[this](const predict_batch& m) { return ask(m.feeds); },
             [this](const parameter_set& m) { return replace(m); },
-            [this](const ask_handle& m) {
-              return actors::handle_answer(queue().now()->exe(), m.name);
-            },
+            [this](const ask_handle& m) { return find(m); },
+            [this](const ask_state&) { return queue().counts(); },
+            [this](const stop_predicting&) { return stop(); },
             [this](look_again) { look(); },
             [this](time_is_up) {
               has_alarm_ = false;
@@ -135,11 +137,13 @@ protected:
   }
 
 private:
+  template <class T>
+  using promise_of = caf::typed_response_promise<T>;
+
   inference::request_queue& queue() { return *parts_.queue; }
 
-  caf::typed_response_promise<prediction> ask(const shared_batch& feeds) {
-    auto promise =
-      this->make_response_promise<caf::typed_response_promise<prediction>>();
+  promise_of<prediction> ask(const shared_batch& feeds) {
+    auto promise = this->make_response_promise<promise_of<prediction>>();
     try {
       queue().add(feeds, [promise](prediction_outcome outcome) mutable {
         if (outcome.failure)
@@ -156,11 +160,31 @@ private:
 
   caf::result<void> replace(const parameter_set& from) {
     try {
+      if (!stops_.empty())
+        throw told_to_stop();
       parts_.replace(from);
       return caf::unit;
     } catch (const error& why) {
       return to_caf(why);
     }
+  }
+
+  caf::result<caf::actor> find(const ask_handle& wanted) {
+    if (const auto by = queue().now())
+      return actors::handle_answer(by->exe(), wanted.name);
+    return to_caf(told_to_stop());
+  }
+
+  static error told_to_stop() {
+    return error(errc::cancelled, "the predictor has been told to stop");
+  }
+
+  promise_of<prediction_counts> stop() {
+    auto promise = this->make_response_promise<promise_of<prediction_counts>>();
+    stops_.push_back(promise);
+    queue().close(told_to_stop());
+    settle();
+    return promise;
   }
 
   void look() {
@@ -220,8 +244,10 @@ private:
     const auto& failure = ended.outcome.failure;
     if (failure)
       failed(std::move(batch), *failure);
-    // Waking many callers takes time, in which the next step can run.
-    begin_steps();
+    // Waking many callers takes time, in which the next step can run. Who has
+    // asked for the end gets its answer after them.
+    if (stops_.empty())
+      begin_steps();
     if (!failure)
       answer(batch, ended.outcome.result);
   }
@@ -259,10 +285,16 @@ private:
   }
 
   /// Threads that work for the predictor keep it alive, and so do requests.
+  /// Ends it once it is to stop and they do not.
   void settle() {
     const bool rests = running_.empty() && queue().empty();
     if (rests != !keeps_alive_)
       keeps_alive_ = rests ? nullptr : caf::strong_actor_ptr{this->ctrl()};
+    if (!rests || stops_.empty())
+      return;
+    for (auto& promise : std::exchange(stops_, {}))
+      promise.deliver(queue().counts());
+    this->quit(caf::exit_reason::normal);
   }
 
   predictor_parts parts_;
@@ -270,6 +302,7 @@ private:
   std::shared_ptr<ended_batches> ended_;
   caf::strong_actor_ptr keeps_alive_;
   std::map<std::uint64_t, request_batch> running_; // by number
+  std::vector<promise_of<prediction_counts>> stops_;
   std::uint64_t next_batch_ = 0;
   bool runs_alone_ = false; // the request that must
   bool has_alarm_ = false;

@@ -21,11 +21,15 @@ namespace troupe {
 ///
 /// A `parameter_set`, as a trainer gives it, replaces the parameters for all
 /// requests that come later; the answer is empty. Requests that are too many
-/// are answered with error(busy). An exit message ends the predictor: running
-/// steps are cancelled, and each request is answered with error(cancelled).
-using predictor = caf::typed_actor<actors::answers<predict_batch, prediction>,
-                                   actors::answers<parameter_set, void>,
-                                   actors::answers<ask_handle, caf::actor>>;
+/// are answered with error(busy). `stop_predicting` ends the predictor after
+/// the steps that run. An exit message ends it at once: running steps are
+/// cancelled, and each request is answered with error(cancelled).
+using predictor =
+  caf::typed_actor<actors::answers<predict_batch, prediction>,
+                   actors::answers<parameter_set, void>,
+                   actors::answers<ask_handle, caf::actor>,
+                   actors::answers<ask_state, prediction_counts>,
+                   actors::answers<stop_predicting, prediction_counts>>;
 
 /// Starts a predictor with copies of `parameters`. Only what the outputs need
 /// is computed, and only its feeds are sent. Throws on the caller's thread:
