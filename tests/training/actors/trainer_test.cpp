@@ -16,6 +16,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -236,6 +237,67 @@ TEST_CASE_FIXTURE(bench,
   self->receive([&](const caf::down_msg& down) {
     CHECK(down.reason == caf::exit_reason::user_shutdown);
   });
+}
+
+TEST_CASE_FIXTURE(bench, "an actor that is linked to a trainer ends with it, "
+                         "unless the trainer was told to stop") {
+  const auto to = start(), stopped = start();
+  const auto linked_to = [this](const trainer& other) {
+    const auto made = app.system->spawn([other](caf::event_based_actor* me) {
+      me->link_to(other);
+      return caf::behavior{[](int number) { return number; }};
+    });
+    CHECK(ask<int>(self, made, 7).get() == 7); // it has its link
+    return made;
+  };
+  const auto linked = linked_to(to), other = linked_to(stopped);
+  self->monitor(stopped);
+  ask<trainer_state>(self, stopped, stop_training{}).get();
+  self->receive([&](const caf::down_msg& down) {
+    CHECK(down.reason == caf::exit_reason::normal);
+  });
+  CHECK(ask<int>(self, other, 7).get() == 7);
+  self->monitor(linked);
+  self->send_exit(to, caf::exit_reason::kill);
+  self->receive([&](const caf::down_msg& down) {
+    CHECK(down.source == linked.address());
+    CHECK(down.reason == caf::exit_reason::kill);
+  });
+}
+
+TEST_CASE_FIXTURE(bench, "a trainer ends with an actor that is linked to it, "
+                         "and answers what waits") {
+  const auto to = start();
+  const auto linked = app.system->spawn([to](caf::event_based_actor* me) {
+    me->link_to(to);
+    return caf::behavior{[](int number) { return number; }};
+  });
+  CHECK(ask<int>(self, linked, 7).get() == 7);
+  CHECK_FALSE(tell(self, to, pause_training{}));
+  self->monitor(to);
+  auto waits = ask_for_step(to, 0);
+  ask<trainer_state>(self, to, ask_state{}).get(); // the batch has come
+  self->send_exit(linked, caf::exit_reason::user_shutdown);
+  waits.receive(
+    [](const trained_step&) { FAIL("trained"); },
+    [](const caf::error& why) { CHECK(code_of(why) == errc::cancelled); });
+  self->receive([&](const caf::down_msg& down) {
+    CHECK(down.source == to.address());
+    CHECK(down.reason == caf::exit_reason::user_shutdown);
+  });
+}
+
+TEST_CASE_FIXTURE(bench, "a batch whose sender has stopped waiting is trained "
+                         "all the same") {
+  const auto to = start();
+  CHECK_FALSE(tell(self, to, pause_training{}));
+  self->request(to, std::chrono::milliseconds{1}, next(0))
+    .receive(
+      [](const trained_step&) { FAIL("trained"); },
+      [](const caf::error& why) { CHECK(why == caf::sec::request_timeout); });
+  CHECK(ask<trainer_state>(self, to, ask_state{}).get().waiting == 1);
+  CHECK_FALSE(tell(self, to, resume_training{}));
+  CHECK(ask<trained_step>(self, to, next(1)).get().step == 1);
 }
 
 TEST_CASE_FIXTURE(bench,

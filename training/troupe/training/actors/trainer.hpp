@@ -25,6 +25,9 @@ namespace troupe {
 /// `resume_training`, `stop_training`, `subscribe` and `unsubscribe` do not
 /// wait.
 ///
+/// A request whose timeout is over keeps its place, and takes effect all the
+/// same: CAF does not tell a receiver that a sender no longer waits.
+///
 /// A trainer blocks no thread while a step runs, and answers meanwhile. It can
 /// be monitored and linked. A failed step, or a batch that does not fit the
 /// program, is answered with an error of `error_category`, and the trainer goes
