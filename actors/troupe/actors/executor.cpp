@@ -578,13 +578,34 @@ bool executor::is_running() const {
   return impl_->is_running();
 }
 
+void executor::impl::synchronize_parameters() {
+  require_no_step();
+  replicas().update_scope();
+  if (auto* ranks = ranks_of_others())
+    actors::gather_state(ssa, where(), *parameters, *ranks);
+}
+
 void executor::synchronize_parameters() {
   const auto here = impl_->enter();
+  impl_->synchronize_parameters();
+}
+
+void executor::save(const std::filesystem::path& file) {
+  const auto here = impl_->enter();
+  impl_->synchronize_parameters();
+  if (impl_->where().this_process == 0)
+    graph::save_parameters(*impl_->program, *impl_->parameters, file);
+}
+
+void executor::load(const std::filesystem::path& path) {
+  const auto here = impl_->enter();
   impl_->require_no_step();
-  impl_->replicas().update_scope();
-  if (auto* ranks = impl_->ranks_of_others())
-    actors::gather_state(impl_->ssa, impl_->where(), *impl_->parameters,
-                         *ranks);
+  arena memory{make_host_memory_source()}; // its blocks outlive it
+  scope read;
+  graph::load_parameters(*impl_->program, path, read, memory);
+  impl_->replicas().replace(read);
+  impl_->discards_seen = impl_->parameters->discards();
+  impl_->periods.begin_anew();
 }
 
 void executor::require_same_replicas() {

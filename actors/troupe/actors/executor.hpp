@@ -326,6 +326,29 @@ public:
   ///   become plain.
   void synchronize_parameters();
 
+  /// Writes the persistable variables of the program, parameters and optimizer
+  /// state, to one file, as `troupe train --save` writes `params.pdiparams`
+  /// (`graph::save_parameters`). First does what `synchronize_parameters` does,
+  /// and throws as it does. The file is written whole or not at all: otherwise
+  /// throws error(io_failure), and error(not_found) for a variable without a
+  /// value. In a run over several processes, all call it after the same number
+  /// of steps; only process 0, which has all values, writes.
+  void save(const std::filesystem::path& file);
+  /// Replaces the values of the same variables, on all devices. The next step
+  /// begins a new update, as after `continue_from`. Other executors on the
+  /// scope go on with the new values if they are on the same devices; values
+  /// that this executor cannot replace are discarded
+  /// (`executor_options::parameters`).
+  ///
+  /// If this throws, nothing has changed. Throws what `graph::load_parameters`
+  /// throws for a file that is missing, damaged, or of another program, and
+  /// error(invalid_argument) while a step is running. In a run over several
+  /// processes, all call it, with the same values, after the same number of
+  /// steps.
+  /// @param path a file that `save` has written, or a folder as for
+  ///   `graph::load_parameters`
+  void load(const std::filesystem::path& path);
+
   /// Throws error(invalid_argument) if a parameter, or another variable that
   /// devices must agree on, has different values on different devices. The
   /// error names the first such variable and the devices with an odd value. A

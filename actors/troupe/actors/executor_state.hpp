@@ -28,6 +28,7 @@
 #include <troupe/base/clock.hpp>
 #include <troupe/base/one_at_a_time.hpp>
 #include <troupe/comm/shm/process_memory.hpp>
+#include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/graph/ssa/ssa_edges.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 
@@ -69,6 +70,7 @@ struct executor::impl {
   bool is_running() const;
   void require_no_step() const;
   actors::parameter_replicas replicas();
+  void synchronize_parameters();
   void require_values();
   /// What the submitting thread does next. A thread that returns to the
   /// application takes no worker's seat, because it would not serve there.

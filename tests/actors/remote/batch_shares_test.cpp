@@ -8,6 +8,7 @@
 #include <actors/remote/process_group.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
+#include <support/files.hpp>
 
 #include <doctest/doctest.h>
 
@@ -130,6 +131,34 @@ TEST_CASE("optimizer state is only in the process that updates it") {
     for (auto& other : words)
       if (&w != &other)
         CHECK(w.find(other.substr(0, other.find(' '))) == std::string::npos);
+}
+
+TEST_CASE("processes save together, and go on from what they have saved") {
+  constexpr std::size_t processes = 2;
+  const temporary_folder folder;
+  const auto net = make_mlp();
+  const auto act = [&](node_options node) {
+    const auto file = folder / (node.processes() > 1 ? "saved" : "expected");
+    executor exe{net.main, options_in(net, processes, merge_strategy::reduce,
+                                      std::move(node))};
+    const auto steps = [&](std::uint64_t from) {
+      std::string text;
+      for (auto s = from; s < from + 2; ++s)
+        text += text_of(exe.run(exe.own_share(net.batch(s, 5))));
+      return text;
+    };
+    const auto first = steps(0);
+    exe.save(file);
+    const auto second = steps(2); // process 0 has written the file
+    exe.load(file);
+    return first + second + (steps(2) == second ? "again" : "otherwise");
+  };
+  const auto expected = act({});
+  process_group run{processes, act};
+  for (auto& word : last_words(run, processes))
+    CHECK(word == expected);
+  CHECK(expected.ends_with("again"));
+  CHECK(read_bytes(folder / "saved") == read_bytes(folder / "expected"));
 }
 
 TEST_CASE("steps go on after state was brought to the first process") {

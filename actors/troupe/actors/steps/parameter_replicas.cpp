@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -68,6 +69,16 @@ std::vector<copy> copies_left_behind(const graph::ssa_graph& g,
       if (!kept.contains({name, d}))
         left.emplace_back(name, d);
   return left;
+}
+
+/// Where there is a value, its place is kept: kernels may know it.
+void put(variable& to, variable value) {
+  if (!to.has_value())
+    to = std::move(value);
+  else if (value.is_rows())
+    to.set(std::move(value.as_rows()));
+  else
+    to.set(std::move(value.as_tensor()));
 }
 
 } // namespace
@@ -186,6 +197,44 @@ void parameter_replicas::update_scope() {
         copied(here.as_tensor(), replica, first_here()));
   }
   bring_to_plain_layout();
+}
+
+void parameter_replicas::replace(const scope& from) {
+  std::map<copy, variable> made; // by replica
+  for (auto& v : graph_.vars)
+    if (auto* given = from.find(v.name); given && is_here(v.device))
+      if (auto& here = made[{v.name, where_.replica_of(v.device)}];
+          !here.has_value())
+        here = value_for(*given, from, v.device);
+  const auto names = from.names();
+  for (auto& name : names)
+    if (auto& first = made[{name, 0}]; !first.has_value())
+      first = *from.find(name);
+  std::vector<std::pair<variable*, variable*>> places; // nothing throws below
+  for (auto& [at, value] : made)
+    places.emplace_back(&parameters_.replica(at.second).var(at.first), &value);
+  std::vector<variable*> old;
+  for (auto& name : names)
+    for (std::size_t r = 1; r <= parameters_.replicas(); ++r)
+      if (auto* held = parameters_.replica(r).find(name);
+          held && held->has_value() && !made.contains({name, r}))
+        old.push_back(held);
+  if (!old.empty())
+    parameters_.note_discard(names_of(devices_));
+  for (auto* held : old)
+    held->clear();
+  for (auto [to, value] : places)
+    put(*to, std::move(*value));
+}
+
+/// A value of scope `of`, in host memory, for device `to`.
+variable parameter_replicas::value_for(const variable& value, const scope& of,
+                                       std::size_t to) {
+  if (!value.is_tensor())
+    return value;
+  variable made;
+  made.set(copied(value.as_tensor(), of, to));
+  return made;
 }
 
 /// Converts values that kernels, also those of another executor, have left in

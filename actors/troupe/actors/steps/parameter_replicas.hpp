@@ -37,6 +37,10 @@ public:
   /// Called after steps. Brings the application's values up to date, in plain
   /// layout.
   void update_scope();
+  /// Gives variables the values of `from`, in host memory, which lie in the
+  /// scope and on the devices that the graph has them on. Discards other
+  /// copies. If this throws, nothing has changed.
+  void replace(const scope& from);
 
 private:
   bool is_here(std::size_t device) const { return where_.is_here(device); }
@@ -48,6 +52,7 @@ private:
   void add_devices();
   void give(std::string_view name, std::size_t to);
   tensor copied(const tensor& value, const scope& of, std::size_t to);
+  variable value_for(const variable& value, const scope& of, std::size_t to);
   void forget_old_copies();
   void bring_to_plain_layout();
 
