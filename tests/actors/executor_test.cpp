@@ -444,7 +444,7 @@ TEST_CASE("a wrong feed is reported before the step starts") {
   CHECK(e.code() == errc::shape_mismatch);
   e = with("unheard_of", tensor::make(memory, {4, 1}, dtype::float32));
   CHECK(e.code() == errc::not_found);
-  e = caught([&] { exe.run({}); });
+  e = caught([&] { exe.run(); });
   CHECK(e.code() == errc::not_found);
   e = caught([&] { exe.run(net.batch(0, 0)); });
   CHECK(e.code() == errc::invalid_argument);

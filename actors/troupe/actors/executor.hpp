@@ -245,17 +245,17 @@ public:
   executor& operator=(const executor&) = delete;
 
   /// Runs one step on a batch of n >= 1 samples and waits for it.
-  /// @param feeds a tensor per fed variable
+  /// @param feeds a tensor per fed variable; none if the program has no feeds
   /// @param fetches names from `executor_options::fetches`; the loss is always
   ///   returned
   /// Throws the error of the failed step, or error(not_found | shape_mismatch |
   /// dtype_mismatch) before anything runs.
-  step_result run(const feed_map& feeds,
+  step_result run(const feed_map& feeds = {},
                   std::span<const std::string> fetches = {});
 
   /// Admits a step and returns its number without waiting. If `steps_in_flight`
   /// steps are running, it first waits for the oldest of them to end.
-  step_id submit(const feed_map& feeds,
+  step_id submit(const feed_map& feeds = {},
                  std::span<const std::string> fetches = {});
   /// Waits for a submitted step. Call it once per step, in the order of
   /// submission.
@@ -280,7 +280,7 @@ public:
   void run_async(const feed_map& feeds, std::span<const std::string> fetches,
                  std::function<void(step_outcome)> done);
   /// The same. The future gets the result, or the step's error.
-  std::future<step_result> run_async(const feed_map& feeds,
+  std::future<step_result> run_async(const feed_map& feeds = {},
                                      std::span<const std::string> fetches = {});
   ///@}
 
