@@ -47,7 +47,7 @@ TEST_CASE("costs are by type, shapes and device, without waits for ranks") {
     return r.key.type == "mul" && r.op.empty() && r.key.shapes.empty();
   });
   REQUIRE(row != costs.rows().end());
-  CHECK(row->ops == 2);
+  CHECK(row->ops == 0);    // both have rows of their own
   CHECK(row->count == 20); // 10 steps that count
   CHECK(row->ns == 15);
   CHECK(row->runs.median == 15);
@@ -55,6 +55,30 @@ TEST_CASE("costs are by type, shapes and device, without waits for ranks") {
   CHECK(costs.find(parts[0].graph, other)->key.shapes == "[2]");
   CHECK(costs.find(parts[0].graph, r0)->ns == 100);
   CHECK(costs.find(parts[0].graph, r1)->ns == 100);
+}
+
+TEST_CASE("an op that takes longer than those alike is not in their row") {
+  made_trace t{2, 1};
+  const std::vector<handle_id> ops{t.op("mul"), t.op("mul"), t.op("mul")};
+  const auto slow = ops.back();
+  t.graph().handles[slow].name = "mul#2@0";
+  for (std::uint32_t s = 0; s < 12; ++s) {
+    const std::uint64_t at = s * 1000;
+    t.step(s, at, at + 1000);
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      t.run(ops[i], s, 0, at + i * 100,
+            at + i * 100 + (ops[i] == slow ? 50 : 10));
+  }
+  const std::vector<process_trace> parts{t.done()};
+  const auto& g = parts[0].graph;
+  const auto costs = cost_table::measure(parts, timeline{parts}, op_graph{g});
+  CHECK(costs.find(g, slow)->ns == 50);
+  CHECK(costs.find(g, ops[0])->ns == 10);
+  CHECK(costs.find(g, ops[0])->ops == 2);
+  double work_ns = 0;
+  for (const auto& row : costs.rows())
+    work_ns += row.ns * static_cast<double>(row.ops);
+  CHECK(work_ns == 70); // of a step
 }
 
 TEST_CASE("ops that do different work have costs of their own") {

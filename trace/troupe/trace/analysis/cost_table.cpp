@@ -49,7 +49,7 @@ std::vector<op_sample> samples_of(std::span<const process_trace> parts,
   return found;
 }
 
-/// The row of ops with the same key.
+/// A row of ops with the same key.
 op_cost row_of(cost_key key, std::span<const op_sample> ops) {
   op_cost row;
   row.key = std::move(key);
@@ -136,13 +136,16 @@ cost_table cost_table::measure(std::span<const process_trace> parts,
   for (auto& s : samples_of(parts, all, graph))
     found[cost_key_of(graph.graph(), s.op)].push_back(std::move(s));
   std::vector<op_cost> rows;
-  for (const auto& [key, ops] : found) {
-    rows.push_back(row_of(key, ops));
-    for (const auto& s : ops)
-      if (differs(s, ops)) {
-        rows.push_back(row_of(key, {&s, 1}));
-        rows.back().op = graph.graph().handles[s.op].name;
-      }
+  for (auto& [key, ops] : found) {
+    const auto apart = std::ranges::stable_partition(
+      ops, [&, all = ops](const op_sample& s) { return !differs(s, all); });
+    for (const auto& s : apart) {
+      rows.push_back(row_of(key, {&s, 1}));
+      rows.back().op = graph.graph().handles[s.op].name;
+    }
+    const std::span alike{ops.begin(), apart.begin()};
+    rows.push_back(row_of(key, alike.empty() ? ops : alike));
+    rows.back().ops = alike.size();
   }
   std::ranges::stable_sort(rows, std::ranges::greater{}, [](const op_cost& r) {
     return r.ns * static_cast<double>(r.count);

@@ -34,13 +34,17 @@ cost_key cost_key_of(const graph_info& graph, handle_id op);
 /// What ops cost that have the same key.
 struct op_cost {
   cost_key key;
-  /// Empty: the row is of all ops with the key. Else of this op alone, whose
-  /// time differs from those of the others beyond the spread of its runs.
+  /// Empty: the row is of all ops with the key but those that have a row of
+  /// their own. Else of this op alone, whose time differs from those of the
+  /// others beyond the spread of its runs.
   std::string op;
-  std::size_t ops = 1;   ///< how many ops the row is of
+  /// How many ops the row is of. 0: every op with the key has a row of its own,
+  /// and this one, of all their runs, is for the ops of other graphs.
+  std::size_t ops = 1;
   std::size_t count = 0; ///< runs that were measured
   /// Time of a run, in nanoseconds: the mean over the ops of their medians.
-  /// Times the number of ops, it is the time of all. Of a collective and a
+  /// Times `ops`, it is the time of all; summed over all rows, that of a step.
+  /// Of a collective and a
   /// `recv` without the time in which it waited for others.
   double ns = 0;
   spread runs;      ///< of all runs
