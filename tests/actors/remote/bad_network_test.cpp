@@ -6,6 +6,7 @@
 // more seeds, and lines that say how long it took until a loss was named.
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/actors/tracing/step_watchdog.hpp>
 #include <troupe/base/random.hpp>
 #include <troupe/comm/engine/join.hpp>
 
@@ -212,6 +213,33 @@ struct running {
   std::optional<process_group> processes; // goes first
 };
 
+/// What a watchdog tells of three steps over a network that becomes slow after
+/// the first one.
+std::string told_in_slow_steps(const small_net& net, node_options node,
+                               const telling_pipe& begun,
+                               const telling_pipe& slowed) {
+  auto options = options_over(hosts, merge_strategy::all_reduce);
+  options.parameters = net.parameters();
+  const auto rank = node.process;
+  options.nodes = std::move(node);
+  executor exe{net.main, options};
+  const auto step = [&] { exe.run(exe.own_share(net.batch(0, 6))); };
+  step();
+  begun.tell();
+  wait_for_bytes(slowed.ends[0], 1);
+  std::string told;
+  {
+    const step_watchdog dog{
+      exe,
+      100ms,
+      [&](const std::string& text) { told += text + '\n'; },
+      {.rank = rank}};
+    for (int i = 0; i < 3; ++i)
+      step();
+  }
+  return told;
+}
+
 /// Limits of the runs that lose their network.
 std::vector<int> limits_ms() {
   std::vector<int> all{1000};
@@ -255,6 +283,34 @@ TEST_CASE("a link of a megabit per second is slow, and nobody is lost") {
     std::chrono::steady_clock::now() - begin;
   CHECK(took.count() > double(counts.bytes) / 125'000);
   CHECK(counts.bytes > 50'000);
+}
+
+TEST_CASE("a watchdog calls a slow link by its name") {
+  if (!can_have_hosts())
+    return;
+  const auto net = make_wide_mlp();
+  const job_files files(hosts);
+  bad_network network(hosts, 1);
+  const telling_pipe begun, slowed;
+  process_group run{hosts, [&](node_options node) {
+                      return told_in_slow_steps(
+                        net, on_host(std::move(node), network, files), begun,
+                        slowed);
+                    }};
+  wait_for_bytes(begun.ends[0], hosts);
+  network.set({.rate = 500'000});
+  slowed.tell();
+  slowed.tell();
+  for (std::size_t p = 0; p < hosts; ++p) {
+    const auto told = run.wait(p, 100s).last_word;
+    CAPTURE(p);
+    CAPTURE(told);
+    CHECK(contains(told, "slow link: all_reduce of "));
+    const auto own = std::to_string(p), other = std::to_string(1 - p);
+    CHECK((contains(told, " over gloo, rank " + own + " -> rank " + other)
+           || contains(told, " over gloo, rank " + other + " -> rank " + own)));
+    CHECK(contains(told, " are under way, "));
+  }
 }
 
 TEST_CASE("ways that stop and go on change nothing") {
