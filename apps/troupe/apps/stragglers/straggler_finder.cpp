@@ -29,7 +29,9 @@ constexpr std::size_t least_ops = 3;
 /// Of an op in a window, on each rank.
 constexpr std::size_t least_times = 5;
 /// What stands out is so many standard deviations off.
-constexpr double least_deviations = 2;
+constexpr double least_deviations = 3;
+/// The quantile of an op's times that is compared.
+constexpr double compared = 0.25;
 /// Windows after which their weight in the variance is 1 / e.
 constexpr double memory = 50;
 
@@ -70,8 +72,8 @@ std::vector<comparison> compare(const std::vector<row_index>& ranks,
         c.others.insert(c.others.end(), other->second->ms.begin(),
                         other->second->ms.end());
     }
-    c.own_ms = trace::quantile(c.own, 0.5);
-    c.others_ms = trace::quantile(c.others, 0.5);
+    c.own_ms = trace::quantile(c.own, compared);
+    c.others_ms = trace::quantile(c.others, compared);
     if (have_all && c.others_ms > 0)
       found.push_back(std::move(c));
   }
@@ -209,8 +211,8 @@ std::string text_of(const straggler& found, std::size_t ranks,
                       : op + " takes";
   return "rank " + std::to_string(found.rank) + " is slow: " + what
          + printed(" %.2f times as long as ", found.factor) + others
-         + printed(" (%.2f against %.2f ms, medians of %zu runs)", found.ms,
-                   found.others_ms, found.runs);
+         + printed(" (%.2f against %.2f ms, lower quartiles of %zu runs)",
+                   found.ms, found.others_ms, found.runs);
 }
 
 // -- windows ------------------------------------------------------------------
@@ -226,25 +228,27 @@ void straggler_finder::variation::add(double excess) {
 
 bool straggler_finder::slow_row::add(double excess, bool is_covered,
                                      const variation& usual) {
-  if (excesses_.size() < most_windows_in_a_row)
+  has_skipped_ = false;
+  if (excesses_.size() < most_windows)
     excesses_.push_back(excess);
   return stands_out(usual) && !is_covered && !std::exchange(is_told_, true);
 }
 
 bool straggler_finder::slow_row::stands_out(const variation& usual) const {
-  if (excesses_.size() >= most_windows_in_a_row)
+  if (excesses_.size() >= most_windows)
     return true;
-  return excesses_.size() >= windows_in_a_row
+  return excesses_.size() >= least_windows
          && trace::quantile(excesses_, 0.5)
               >= least_deviations * std::sqrt(usual.variance);
 }
 
-void straggler_finder::slow_row::end(variation& usual) {
+bool straggler_finder::slow_row::skip(variation& usual) {
+  if (!std::exchange(has_skipped_, true))
+    return false;
   if (!is_told_)
     for (auto excess : excesses_)
       usual.add(excess);
-  excesses_.clear();
-  is_told_ = false;
+  return true;
 }
 
 std::vector<straggler>
@@ -266,11 +270,11 @@ straggler_finder::add(const std::vector<op_digest>& window) {
       if (rows[what].add(found.excess, found.is_covered, usual))
         named.push_back(found.what);
     }
-    for (auto& [what, row] : rows)
-      if (!slow.contains(what))
-        row.end(usual_[what]);
-    std::erase_if(rows,
-                  [&](const auto& row) { return !slow.contains(row.first); });
+    for (auto row = rows.begin(); row != rows.end();)
+      if (!slow.contains(row->first) && row->second.skip(usual_[row->first]))
+        row = rows.erase(row);
+      else
+        ++row;
   }
   return named;
 }

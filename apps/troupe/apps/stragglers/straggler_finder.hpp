@@ -16,13 +16,13 @@ struct straggler {
   std::string type;     ///< empty: all ops of the rank are slower
   std::string output;   ///< of one op (`op_key`); empty: all ops of the type
   double factor = 1;    ///< times the others' time
-  double ms = 0;        ///< medians of the ops' runs, added up
+  double ms = 0;        ///< lower quartiles of the ops' runs, added up
   double others_ms = 0; ///< the same of the other ranks
   std::size_t runs = 0; ///< of an op
 };
 
 /// "rank 1 is slow: conv2d#4@cpu:1 takes 1.20 times as long as on rank 0 (1.57
-/// against 1.31 ms, medians of 10 runs)".
+/// against 1.31 ms, lower quartiles of 10 runs)".
 /// @param op the name of the op, if it is one
 std::string text_of(const straggler& found, std::size_t ranks,
                     const std::string& op);
@@ -32,17 +32,20 @@ std::string text_of(const straggler& found, std::size_t ranks,
 /// It compares each op, the ops of each type together, and all ops of a rank
 /// together, with those of all other ranks. One of these differs in a window if
 ///
-/// - its median is at least a tenth above that of the others; of several ops,
-///   three quarters of the medians are;
+/// - its lower quartile is at least a tenth above that of the others; of
+///   several ops, three quarters of the lower quartiles are. What disturbs a
+///   run makes it longer, so the faster runs say more of the op than the
+///   median;
 /// - the quartile ranges of the times do not overlap: an op whose time varies
 ///   must be slower by more than it varies;
 /// - the rank test of Mann and Whitney gives p < 0.005.
 ///
 /// It is named, once until it is no longer slow, if it differs in four windows
-/// in a row by at least twice as much as it usually varies from window to
-/// window; or, if by less, in 25 windows. Some ops, such as those whose data
-/// just fit into a cache, take a quarter longer for some dozen steps, again and
-/// again, now on this rank and now on that one.
+/// by at least three times as much as it usually varies from window to window;
+/// or, if by less, in 25 windows. Of these windows, no two in a row may
+/// disagree. Some ops, such as those whose data just fit into a cache, take a
+/// quarter longer for some dozen steps, again and again, now on this rank and
+/// now on that one.
 ///
 /// Times are divided by the factor of what is larger, a slow type or the rank:
 /// so a slow core makes a slow rank, not slow ops. Ops of a slow type are not
@@ -62,8 +65,8 @@ public:
   ///@{
   /// Windows that must agree before something is named: if it stands out from
   /// how it usually varies, and if it does not.
-  static constexpr std::size_t windows_in_a_row = 4;
-  static constexpr std::size_t most_windows_in_a_row = 25;
+  static constexpr std::size_t least_windows = 4;
+  static constexpr std::size_t most_windows = 25;
   ///@}
 
 private:
@@ -74,7 +77,8 @@ private:
     double windows = 0;
     void add(double excess);
   };
-  /// Windows in a row in which something was slow.
+  /// Windows in which something was slow, with at most one other between two
+  /// of them.
   class slow_row {
   public:
     /// Adds a window. True if it is to be named.
@@ -82,13 +86,15 @@ private:
     /// @param is_covered it is slow because its type is: it keeps its windows,
     ///   and is named if it is slow without the type
     bool add(double excess, bool is_covered, const variation& usual);
-    /// Windows that did not lead to a name are part of how it usually varies.
-    void end(variation& usual);
+    /// In this window, it was not slow. True if the row ends: windows that did
+    /// not lead to a name are then part of how it usually varies.
+    bool skip(variation& usual);
 
   private:
     bool stands_out(const variation& usual) const;
 
     std::vector<double> excesses_;
+    bool has_skipped_ = false; // the latest window
     bool is_told_ = false;
   };
 
