@@ -17,5 +17,12 @@ if(NOT TARGET CUDA::cublasLt)
   message(FATAL_ERROR "TROUPE_CUDA needs cuBLASLt, which is not beside "
     "${CUDAToolkit_NVCC_EXECUTABLE}")
 endif()
+# Only NCCL's header is needed: the library is opened when devices merge values.
+find_path(TROUPE_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+if(TROUPE_NCCL_INCLUDE)
+  set(with_nccl "with NCCL")
+else()
+  set(with_nccl "without NCCL, whose nccl.h is missing")
+endif()
 message(STATUS "CUDA devices: toolkit ${CUDAToolkit_VERSION}, for "
-  "${TROUPE_CUDA_ARCHITECTURES}")
+  "${TROUPE_CUDA_ARCHITECTURES}, ${with_nccl}")

@@ -68,6 +68,9 @@ struct executor_options {
   graph::gradient_scale scale = graph::gradient_scale::coeff;
   /// How streams of GPUs wait for each other, unless `hooks` has the devices.
   wait_mode waits_by = wait_mode::event;
+  /// Devices add up values in their order, also GPUs, where NCCL is faster but
+  /// has an order of its own; see `device_options`.
+  bool sums_in_order = false;
   /// Steps on a device that can record (a CUDA device) are recorded and then
   /// run as one launch, unless the graph or a kernel does not allow it; see
   /// `executor_stats::not_captured`. Results are the same, bit by bit.

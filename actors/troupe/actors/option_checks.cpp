@@ -70,7 +70,8 @@ devices_of(const executor_options& options) {
                   "as many device instances as devices are needed");
     return given;
   }
-  return make_devices(options.devices, {options.waits_by});
+  return make_devices(options.devices,
+                      {options.waits_by, options.sums_in_order});
 }
 
 } // namespace troupe::actors

@@ -78,7 +78,8 @@ graph::ssa_graph graph_of(const graph_options& options,
 std::vector<graph::planned_stream> streams_of(const graph::ssa_graph& g,
                                               const executor_options& wanted) {
   auto planned = graph::plan_streams(g, worker_count(wanted.threads));
-  const auto devices = make_devices(wanted.devices, {wanted.waits_by});
+  const auto devices =
+    make_devices(wanted.devices, {wanted.waits_by, wanted.sums_in_order});
   std::vector<std::unique_ptr<stream>> made;
   std::vector<const stream*> streams;
   for (auto& s : planned)

@@ -7,6 +7,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/kernels/cpu/library/library_versions.hpp>
+#include <troupe/kernels/cuda/cuda_module.hpp>
 #include <troupe/kernels/device.hpp>
 
 #include <google/protobuf/stubs/common.h>
@@ -66,6 +67,18 @@ void find_devices(machine_report& report) {
   }
 }
 
+/// What GPUs merge values by, if this build has GPUs.
+void find_nccl(machine_report& report) {
+  if (!cuda::has_cuda_module())
+    return;
+  try {
+    report.libraries.emplace_back("NCCL", cuda::loaded_nccl()->version());
+  } catch (const error& e) {
+    report.advice.push_back(e.message()
+                            + "; GPUs merge values through the first of them");
+  }
+}
+
 /// The text of a version of protobuf.
 std::string dotted(int version) {
   constexpr int base = 1000;
@@ -106,6 +119,7 @@ machine_report examine_machine() {
   report.libraries.insert(report.libraries.begin(),
                           {{"CAF", actors::caf_version()},
                            {"protobuf", dotted(GOOGLE_PROTOBUF_VERSION)}});
+  find_nccl(report);
   report.engines = {
     {"shm", "shared memory of a host"},
     {"gloo", describe_engine(comm::gloo_support(), "libgloo-dev", "TCP")},

@@ -56,6 +56,9 @@ wait_mode parse_wait_mode(std::string_view text);
 struct device_options {
   /// How its streams wait for each other's work.
   wait_mode waits_by = wait_mode::event;
+  /// Values of several devices are added up in the order of devices, also where
+  /// a faster way (NCCL) has an order of its own. CPU devices always do so.
+  bool sums_in_order = false;
 };
 
 /// Where variables live and ops run: memory and streams.

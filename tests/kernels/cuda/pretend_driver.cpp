@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kernels/cuda/pretend_driver.hpp>
 
+#include <kernels/cuda/body_runner.hpp>
 #include <kernels/cuda/plain_product.hpp>
 #include <kernels/cuda/pretend_capture.hpp>
+#include <kernels/cuda/pretend_nccl.hpp>
+#include <kernels/cuda/pretend_queue.hpp>
 
 #include <troupe/base/error.hpp>
 #include <troupe/base/random.hpp>
-#include <troupe/kernels/cuda/bodies/all.hpp>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <new>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,117 +28,9 @@ namespace {
 
 using namespace cuda;
 
-// -- running a body on the CPU ------------------------------------------------
-
-using body_runner = void (*)(const launch_shape&, const void*, splitmix64&);
-
-template <class Body>
-void run_block(place at, const typename Body::arguments& a,
-               std::vector<std::uint32_t>& order, splitmix64& draw) {
-  typename Body::shared shared;
-  std::memset(static_cast<void*>(&shared), 0xff, sizeof shared);
-  for (int phase = 0; phase < Body::phases; ++phase) {
-    std::shuffle(order.begin(), order.end(), draw);
-    for (auto thread : order) {
-      at.thread = thread;
-      Body::run(at, a, shared, phase);
-    }
-  }
-}
-
-template <class Body>
-void run_body(const launch_shape& shape, const void* arguments,
-              splitmix64& draw) {
-  typename Body::arguments a;
-  std::memcpy(static_cast<void*>(&a), arguments, sizeof a);
-  std::vector<std::uint32_t> order(shape.threads);
-  std::iota(order.begin(), order.end(), 0u);
-  for (std::uint32_t block = 0; block < shape.blocks; ++block)
-    run_block<Body>({block, 0, shape.blocks, shape.threads}, a, order, draw);
-}
-
-template <class Body>
-struct runner_of {
-  static constexpr body_runner value = &run_body<Body>;
-};
-
-constexpr auto runners = all_bodies::table<runner_of>();
-
-// -- the driver --------------------------------------------------------------
-
-struct pretend_queue;
-
-/// How much of each queue, by number, comes before a point.
-using past = std::map<std::uint64_t, std::uint64_t>;
-
-/// A recorded event.
-struct mark {
-  bool comes_after(const mark& other) const;
-  pretend_queue* of = nullptr; ///< where it was recorded; exists until reached
-  past before = {};
-  std::uint64_t reached = 0; ///< how many were reached before it, and it
-  std::shared_ptr<pretend_capture> recorded_in = {}; ///< null: it is not
-  pretend_capture::frontier frontier = {};           ///< there
-};
-using shared_mark = std::shared_ptr<mark>;
-
-/// True if the mark is reached before a point with this past.
-bool includes(const past& before, const mark& m);
-
-struct entry {
-  std::function<void()> run = {}; ///< a kernel or a copy
-  shared_mark reaches = {};       ///< an event is recorded here
-  shared_mark waits = {};         ///< an event to wait for
-  std::unique_ptr<pretend_launch> graph = {};
-  bool fails = false;
-
-  bool can_run() const { return !waits || waits->reached > 0; }
-};
-
-struct pretend_graph final : gpu_graph {
-  std::shared_ptr<const captured_work> work;
-};
-
-struct pretend_event final : gpu_event {
-  shared_mark recorded; // null: never
-};
-
-class driver_without_gpu;
-
-struct pretend_queue final : gpu_queue {
-  pretend_queue(driver_without_gpu& on, int on_gpu, std::uint64_t made,
-                std::uint64_t goes_ahead)
-    : of(on), gpu(on_gpu), number(made), haste(goes_ahead) {}
-  ~pretend_queue() override;
-
-  bool can_run() const { return !entries.empty() && entries.front().can_run(); }
-  bool comes_after(const mark& m) const { return includes(before, m); }
-  void come_after(const mark& m) {
-    for (auto& [queue, queued] : m.before)
-      before[queue] = std::max(before[queue], queued);
-  }
-
-  driver_without_gpu& of;
-  const int gpu;
-  const std::uint64_t number;
-  std::deque<entry> entries;
-  past before;                    ///< of what is queued next
-  std::vector<shared_mark> asked; ///< waits of what is queued next
-  /// Runs on with this probability, in eighths, although nobody waits.
-  std::uint64_t haste;
-};
-
-bool includes(const past& before, const mark& m) {
-  const auto found = before.find(m.of->number);
-  return found != before.end() && found->second >= m.before.at(m.of->number);
-}
-
-bool mark::comes_after(const mark& other) const {
-  return includes(before, other);
-}
-
-// All members of the structures above are guarded by the driver's lock.
-class driver_without_gpu final : public pretend_driver {
+class driver_without_gpu final
+  : public pretend_driver,
+    public std::enable_shared_from_this<driver_without_gpu> {
 public:
   explicit driver_without_gpu(const pretend_options& options)
     : options_(options), draw_(options.seed),
@@ -191,8 +84,9 @@ public:
     std::lock_guard guard{lock_};
     attempt("make_queue");
     constexpr std::uint64_t hastes[] = {0, 0, 0, 4, 8};
-    auto made = std::make_unique<pretend_queue>(*this, gpu, ++made_,
-                                                hastes[draw_.below(5)]);
+    auto made =
+      std::make_unique<pretend_queue>([this](pretend_queue& q) { leave(q); },
+                                      gpu, ++made_, hastes[draw_.below(5)]);
     queues_.push_back(made.get());
     return made;
   }
@@ -274,7 +168,7 @@ public:
     std::vector<std::byte> kept(first, first + bytes);
     push(on, {.run =
                 [this, which, shape, kept = std::move(kept)] {
-                  runners[which.value](shape, kept.data(), draw_);
+                  body_runners[which.value](shape, kept.data(), draw_);
                 },
               .fails = comes(mishap::kernel_fails)});
   }
@@ -322,6 +216,18 @@ public:
               .fails = comes(mishap::kernel_fails)});
   }
 
+  std::shared_ptr<nccl> find_nccl() override {
+    return options_.has_nccl
+             ? make_pretend_nccl(shared_from_this(), options_.nccl_connects)
+             : nullptr;
+  }
+  // Time goes by only while a merge hangs, so no test depends on it.
+  std::uint64_t now() const noexcept override {
+    std::lock_guard guard{lock_};
+    constexpr std::uint64_t hour_ns = 3'600'000'000'000;
+    return now_ += hanging_ > 0 ? hour_ns : 0;
+  }
+
   void set(mishap goes_wrong, std::uint64_t at_call) override {
     std::lock_guard guard{lock_};
     mishap_ = goes_wrong;
@@ -346,6 +252,40 @@ public:
     return graph_launches_;
   }
 
+  std::uint64_t merges() const override {
+    std::lock_guard guard{lock_};
+    return merges_;
+  }
+
+  shared_meeting meet(std::span<gpu_queue* const> queues,
+                      joint_work work) override {
+    std::lock_guard guard{lock_};
+    attempt("meet");
+    ++merges_;
+    const auto made = std::make_shared<meeting>();
+    made->work = std::move(work);
+    for (auto what :
+         {mishap::merge_hangs, mishap::merge_never_meets, mishap::merge_fails})
+      if (comes(what))
+        made->goes_wrong = what;
+    for (auto* on : queues)
+      made->of.push_back(static_cast<pretend_queue*>(on));
+    const bool fails = comes(mishap::kernel_fails);
+    for (auto* on : queues)
+      push(*on, {.meets = made, .fails = fails});
+    return made;
+  }
+  bool has_failed(const meeting& m) const override {
+    std::lock_guard guard{lock_};
+    return m.goes_wrong == mishap::merge_fails;
+  }
+  void end_meeting(meeting& m) override {
+    std::lock_guard guard{lock_};
+    m.ended = true;
+    changed_.notify_all();
+  }
+
+private:
   void leave(pretend_queue& queue) noexcept {
     std::lock_guard guard{lock_};
     if (const auto c = capture_of(queue))
@@ -354,7 +294,6 @@ public:
     std::erase(queues_, &queue);
   }
 
-private:
   // All of these are called with the lock held.
 
   std::size_t bytes_on(int gpu) const {
@@ -389,6 +328,7 @@ private:
     for (auto* q : queues_)
       for (auto& e : std::exchange(q->entries, {}))
         end(e);
+    changed_.notify_all();
   }
 
   // -- recording
@@ -473,7 +413,7 @@ private:
         set_apart(queue, *m);
         continue;
       }
-      queue.come_after(*m);
+      queue.come_after(m->before);
       queue.entries.push_back({.waits = m});
     }
   }
@@ -506,11 +446,28 @@ private:
       step(q);
   }
   void step(pretend_queue& q) {
-    if (const auto& next = q.entries.front(); !next.can_run())
-      reach(*shared_mark(next.waits));
-    else
+    if (q.entries.empty())
+      return; // another thread ran it while this one waited
+    if (const auto& next = q.entries.front(); next.can_run())
       run_next(q);
+    else if (next.meets)
+      bring_to(shared_meeting(next.meets));
+    else
+      reach(*shared_mark(next.waits));
     go_ahead();
+  }
+
+  /// Lets a queue that has not come to the meeting run on. One that hangs
+  /// makes the calling thread wait without the lock.
+  void bring_to(const shared_meeting& m) {
+    if (m->goes_wrong != mishap::merge_never_meets)
+      for (auto* other : m->of)
+        if (!other->has_come_to(*m))
+          return step(*other);
+    known_ = reached_; // time goes by
+    ++hanging_;
+    changed_.wait(lock_, [&] { return m->ended; });
+    --hanging_;
   }
 
   void run_next(pretend_queue& q) {
@@ -523,18 +480,34 @@ private:
     q.entries.pop_front();
     if (e.fails)
       lose();
+    else if (e.meets)
+      take_part(*e.meets, q);
     else if (e.run)
       e.run();
     end(e);
   }
 
+  static void take_part(meeting& m, const pretend_queue& q) {
+    if (m.ended)
+      return;
+    if (!std::exchange(m.begun, true))
+      m.work.begin();
+    m.work.finish(
+      static_cast<std::size_t>(std::ranges::find(m.of, &q) - m.of.begin()));
+  }
+
   void end(entry& e) {
     if (e.reaches)
       e.reaches->reached = ++reached_;
+    if (e.meets && lost_)
+      e.meets->ended = true;
   }
 
   const pretend_options options_;
-  mutable std::mutex lock_; // guards what follows
+  mutable std::mutex lock_;             // guards what follows
+  std::condition_variable_any changed_; // a meeting was ended
+  int hanging_ = 0;                     // threads that wait for one
+  mutable std::uint64_t now_ = 0;       // in ns
   splitmix64 draw_;
   std::vector<std::map<std::byte*, std::size_t>> live_; // by GPU
   std::vector<pretend_queue*> queues_;
@@ -546,13 +519,10 @@ private:
   std::uint64_t calls_ = 0;
   std::uint64_t waits_ = 0;
   std::uint64_t graph_launches_ = 0;
+  std::uint64_t merges_ = 0;
   std::vector<std::shared_ptr<pretend_capture>> captures_;
   bool lost_ = false;
 };
-
-pretend_queue::~pretend_queue() {
-  of.leave(*this);
-}
 
 } // namespace
 

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 
 namespace troupe::test {
 
@@ -19,7 +21,11 @@ enum class mishap : std::uint8_t {
   /// A queue does not wait for an event that is not reached yet and that no
   /// earlier wait, and no other wait for the same work, implies. It is then
   /// hasty, and the event's queue lazy.
-  wait_forgotten
+  wait_forgotten,
+  merge_hangs, ///< a merge of NCCL never ends, after all GPUs have come to it
+  merge_never_meets, ///< the same, and GPUs that come to it early do not learn
+                     ///< whether others come
+  merge_fails,       ///< a merge never ends, and NCCL tells why
 };
 
 struct pretend_options {
@@ -27,6 +33,8 @@ struct pretend_options {
   std::size_t bytes = std::size_t{1} << 28; ///< memory of each GPU
   /// Of the order in which queues run, and of threads in a block.
   std::uint64_t seed = 1;
+  bool has_nccl = true;
+  bool nccl_connects = true; ///< false: it refuses to connect GPUs
   mishap goes_wrong = mishap::none;
   /// The call that goes wrong, among those that can, from 0.
   std::uint64_t at_call = 0;
@@ -40,7 +48,7 @@ struct pretend_options {
 /// reached only by waiting for it or for a later one. Memory of a GPU holds NaN
 /// at first. Threads of a block run in a random order. Recorded work runs in
 /// any order that the recorded waits allow, and calls that would break a
-/// recording of CUDA break it.
+/// recording of CUDA break it. `now` stands still but for while a merge hangs.
 class pretend_driver : public cuda::driver {
 public:
   /// Throws nothing and fails in no call from now on, or as `options` say;
@@ -54,6 +62,26 @@ public:
   virtual std::uint64_t waits() const = 0;
   /// How often recorded work was launched.
   virtual std::uint64_t graph_launches() const = 0;
+  /// How often NCCL was told to merge.
+  virtual std::uint64_t merges() const = 0;
+
+  ///@{
+  /// Work that several queues do together: `begin` runs when all of them have
+  /// come to it, then `finish` for each queue, by position, before it goes on.
+  /// A queue can go on before another one. If the work hangs, whoever waits for
+  /// a queue waits until `end_meeting`; what has not run by then never does.
+  struct joint_work {
+    std::function<void()> begin;
+    std::function<void(std::size_t)> finish;
+  };
+  struct meeting;
+  using shared_meeting = std::shared_ptr<meeting>;
+  virtual shared_meeting meet(std::span<cuda::gpu_queue* const> queues,
+                              joint_work work) = 0;
+  /// True if it hangs because something has failed.
+  virtual bool has_failed(const meeting& m) const = 0;
+  virtual void end_meeting(meeting& m) = 0;
+  ///@}
 };
 
 std::shared_ptr<pretend_driver>

@@ -149,7 +149,7 @@ training_run::training_run(const train_options& given, rank_part& part)
   if (!given.place.empty())
     places_ = read_places(given.place);
   wanted_.hooks.device_instances =
-    make_devices(wanted_.devices, {wanted_.waits_by});
+    make_devices(wanted_.devices, {wanted_.waits_by, wanted_.sums_in_order});
   require_ops(bundle_, wanted_.devices);
   if (!given.dry_run)
     prepare_backends(wanted_.devices, worker_count(wanted_.threads));

@@ -16,6 +16,7 @@ executor_options make_train_options(const train_options& options,
   made.accumulate = options.accumulate;
   made.fetches = split_names(options.fetch);
   made.seed = options.seed;
+  made.sums_in_order = options.deterministic;
   made.hooks.check_nan = options.check_nan;
   made.hooks.dry_run = options.dry_run;
   return made;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/comm/communicator.hpp>
+#include <troupe/comm/cuda/nccl_group.hpp>
 #include <troupe/kernels/device.hpp>
 
 #include <memory>
@@ -11,17 +12,17 @@
 namespace troupe::comm {
 
 /// Makes a group of CUDA devices of this process; result i is the end of rank
-/// i.
+/// i. Values are merged by NCCL (`make_nccl_group`), or by `make_star_group`
+/// if
+/// - there is one rank, or two ranks share a GPU, which NCCL refuses;
+/// - the machine has no NCCL;
+/// - a device was made with `device_options::sums_in_order`.
 ///
-/// The first rank, or the root, copies the values of the others to its memory,
-/// adds them up in rank order, and the others copy the result. All of this is
-/// queued on the streams that make the calls, so no thread waits, and a call is
-/// always pending. Sums are of float32. Selected rows are those of all ranks,
-/// in rank order; to broadcast them is error(invalid_argument).
-///
-/// Ranks make calls from work that a stream of their device executes. Throws
-/// error(invalid_argument) if there is no device.
+/// Throws error(invalid_argument) if there is no device, and
+/// error(peer_failure) with what NCCL says if it is there but cannot connect
+/// the GPUs.
 std::vector<std::unique_ptr<communicator>>
-make_cuda_group(std::span<device* const> ranks);
+make_cuda_group(std::span<device* const> ranks,
+                const nccl_group_options& options = {});
 
 } // namespace troupe::comm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cuda/cuda_device.hpp>
 
+#include <troupe/base/assert.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cuda/cuda_recording.hpp>
 #include <troupe/kernels/cuda/gpu_memory.hpp>
@@ -31,7 +32,8 @@ private:
 };
 
 std::shared_ptr<device_state> make_state(std::shared_ptr<driver> api,
-                                         device_id id, wait_mode waits_by,
+                                         device_id id,
+                                         const device_options& options,
                                          int gpu) {
   if (gpu < 0 || gpu >= api->gpus())
     throw error(errc::not_found,
@@ -42,7 +44,7 @@ std::shared_ptr<device_state> make_state(std::shared_ptr<driver> api,
   made->api = std::move(api);
   made->gpu = gpu;
   made->id = id;
-  made->waits_by = waits_by;
+  made->options = options;
   return made;
 }
 
@@ -55,6 +57,7 @@ public:
     state_->fault = new (fault_.data()) fault_report;
   }
 
+  device_state& state() const noexcept { return *state_; }
   device_id id() const noexcept override { return state_->id; }
   // Recorded work must not take memory that others get later.
   arena& memory() noexcept override {
@@ -130,7 +133,12 @@ std::unique_ptr<device> make_cuda_device(std::shared_ptr<driver> api,
                                          const device_options& options,
                                          int gpu) {
   return std::make_unique<cuda_device>(
-    make_state(std::move(api), id, options.waits_by, gpu));
+    make_state(std::move(api), id, options, gpu));
+}
+
+device_state& state_of(const device& d) {
+  TROUPE_ASSERT(d.id().kind == device_kind::cuda);
+  return static_cast<const cuda_device&>(d).state();
 }
 
 } // namespace troupe::cuda

@@ -21,4 +21,7 @@ std::unique_ptr<device> make_cuda_device(std::shared_ptr<driver> api,
                                          const device_options& options,
                                          int gpu);
 
+/// What `make_cuda_device` has made a device of.
+device_state& state_of(const device& d);
+
 } // namespace troupe::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/kernels/cuda/driver.hpp>
+#include <troupe/kernels/cuda/nccl.hpp>
 
 #include <memory>
 #include <string>
@@ -17,9 +18,16 @@ bool has_cuda_module();
 /// than needed (both versions are named), or no GPU. Any thread.
 std::shared_ptr<driver> loaded_driver();
 
+/// NCCL, which the module troupe_cuda opens at the first call. Needs neither a
+/// GPU nor a driver. Throws error(not_found) that says what is missing: the
+/// module or the library. Any thread.
+std::shared_ptr<nccl> loaded_nccl();
+
 } // namespace troupe::cuda
 
 extern "C" {
 /// What the module has. Throws as `loaded_driver` does.
 troupe::cuda::driver* troupe_make_cuda_driver();
+/// Throws as `loaded_nccl` does.
+troupe::cuda::nccl* troupe_open_nccl();
 }

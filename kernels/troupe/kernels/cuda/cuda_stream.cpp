@@ -131,8 +131,9 @@ void cuda_stream::order_after(cuda_stream& producer, ticket position) {
   if (position == 0 || &producer == this)
     return;
   // A recorded wait is always an event. What is not recorded must be over.
-  const bool by_event = recording_ ? recording_->has(producer)
-                                   : state_->waits_by == wait_mode::event;
+  const bool by_event = recording_
+                          ? recording_->has(producer)
+                          : state_->options.waits_by == wait_mode::event;
   if (!by_event)
     producer.synchronize(position);
   else if (const auto event = producer.event_at(position, recording_))

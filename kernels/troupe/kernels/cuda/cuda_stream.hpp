@@ -28,7 +28,7 @@ struct device_state {
   std::shared_ptr<driver> api;
   int gpu = 0;
   device_id id;
-  wait_mode waits_by = wait_mode::event;
+  device_options options;
 
   /// Counts the positions of all streams, so that positions have one order.
   /// Relaxed: a position is passed on together with what it guards.
@@ -86,6 +86,8 @@ public:
 
   device_state& state() const noexcept { return *state_; }
   driver& api() const noexcept { return *state_->api; }
+  /// For work that several queues do together, and for recordings.
+  gpu_queue& queue() noexcept { return *queue_; }
   std::uint32_t number() const noexcept { return number_; }
 
   /// Queues a kernel whose threads are at least `threads`, or one block per row
@@ -139,7 +141,6 @@ public:
   /// Where work finds the number of its step in GPU memory, because the host
   /// does not know it yet. Null: the host knows it.
   const std::uint32_t* step_number() const;
-  gpu_queue& queue() noexcept { return *queue_; }
 
   /// Calls `whole` when all that is queued so far is done.
   void notify(completion& whole);

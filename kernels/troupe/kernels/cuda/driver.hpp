@@ -8,11 +8,15 @@
 
 namespace troupe::cuda {
 
+class nccl;
+
 /// An ordered queue of work of a GPU (a stream of CUDA). Its destructor waits
 /// for its work.
 class gpu_queue {
 public:
   virtual ~gpu_queue() = default;
+  /// What libraries beside the driver know the queue by: CUDA's cudaStream_t.
+  virtual void* handle() noexcept = 0;
 };
 
 /// A point in a queue that others can wait for.
@@ -147,6 +151,11 @@ public:
   ///@}
   /// Queues all that was recorded.
   virtual void launch_graph(gpu_queue& on, gpu_graph& graph) = 0;
+
+  /// The library that merges values of several GPUs; null if there is none.
+  virtual std::shared_ptr<nccl> find_nccl() = 0;
+  /// The clock, in ns, that tells how long a GPU takes.
+  virtual std::uint64_t now() const noexcept = 0;
 };
 
 } // namespace troupe::cuda

@@ -62,21 +62,35 @@ std::uint64_t run_with(mishap what, std::uint64_t k, pretend_driver& api,
   api.set(mishap::none, 0);
   if (failure)
     CHECK_MESSAGE((failure->code() == errc::kernel_failure
-                   || failure->code() == errc::out_of_memory),
+                   || failure->code() == errc::out_of_memory
+                   || failure->code() == errc::peer_failure),
                   failure->what());
   return calls;
 }
 
+struct machine {
+  executor_options options(std::shared_ptr<pretend_driver> api) const {
+    auto made = on_cuda(std::move(api), devices);
+    if (!merges_as_one)
+      made.lowering.fuse_all_reduce_bytes = 0;
+    return made;
+  }
+
+  int devices = 1;
+  bool has_nccl = true;
+  bool merges_as_one = true; ///< all gradients
+};
+
 /// Lets calls of a step go wrong in turn, each `stride`th one or, in a long
 /// run, each one; each time with a new executor. The executor can then train as
 /// ever. Returns the number of calls.
-std::uint64_t fail_calls(mishap what, int devices, std::uint64_t stride) {
+std::uint64_t fail_calls(mishap what, const machine& on, std::uint64_t stride) {
   if (test::is_long_run())
     stride = 1;
   const auto net = test::make_mlp();
   constexpr std::uint64_t never = ~std::uint64_t{0};
-  const auto untroubled = make_pretend_driver();
-  auto undisturbed = on_cuda(untroubled, devices);
+  const auto untroubled = make_pretend_driver({.has_nccl = on.has_nccl});
+  auto undisturbed = on.options(untroubled);
   undisturbed.parameters = net.parameters();
   executor free{net.main, undisturbed};
   const auto calls = run_with(what, never, *untroubled, free, net);
@@ -84,8 +98,8 @@ std::uint64_t fail_calls(mishap what, int devices, std::uint64_t stride) {
   const auto wanted = two_losses(free, net);
   for (std::uint64_t k = 0; k < calls; k += stride) {
     CAPTURE(k);
-    const auto api = make_pretend_driver({.seed = k});
-    auto options = on_cuda(api, devices);
+    const auto api = make_pretend_driver({.seed = k, .has_nccl = on.has_nccl});
+    auto options = on.options(api);
     options.parameters = net.parameters();
     executor exe{net.main, options};
     run_with(what, k, *api, exe, net);
@@ -99,13 +113,39 @@ std::uint64_t fail_calls(mishap what, int devices, std::uint64_t stride) {
 
 TEST_CASE(
   "a step in which a call of the driver fails ends, and others follow") {
-  CHECK(fail_calls(mishap::call_fails, 1, 2) > 50);
-  CHECK(fail_calls(mishap::call_fails, 2, 9) > 100);
+  CHECK(fail_calls(mishap::call_fails, {}, 2) > 50);
+  CHECK(fail_calls(mishap::call_fails, {.devices = 2}, 11) > 100);
+  CHECK(fail_calls(mishap::call_fails, {.devices = 2, .has_nccl = false}, 19)
+        > 100);
 }
 
 TEST_CASE("a step that runs out of GPU memory ends, and others follow") {
-  CHECK(fail_calls(mishap::no_memory, 1, 1) > 5);
-  CHECK(fail_calls(mishap::no_memory, 2, 3) > 10);
+  CHECK(fail_calls(mishap::no_memory, {}, 1) > 5);
+  CHECK(fail_calls(mishap::no_memory, {.devices = 2}, 5) > 10);
+  CHECK(fail_calls(mishap::no_memory, {.devices = 2, .has_nccl = false}, 7)
+        > 10);
+}
+
+TEST_CASE("a step whose merge by NCCL hangs or fails ends, and others follow") {
+  const machine on{.devices = 2, .merges_as_one = false};
+  CHECK(fail_calls(mishap::merge_hangs, on, 1) > 3);
+  CHECK(fail_calls(mishap::merge_never_meets, on, 3) > 3);
+  CHECK(fail_calls(mishap::merge_fails, on, 2) > 3);
+}
+
+TEST_CASE("what fails a step whose merge hangs names values and ranks") {
+  const auto net = test::make_mlp();
+  const auto api = make_pretend_driver({.gpus = 3});
+  auto options = on_cuda(api, 3);
+  options.parameters = net.parameters();
+  executor exe{net.main, options};
+  api->set(mishap::merge_hangs, 0);
+  const auto e = caught([&] { exe.run(net.batch(0, 7)); });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK_MESSAGE(says(e, "NCCL: all_reduce of "), e.what());
+  CHECK(says(e, "@GRAD"));
+  CHECK(says(e, "no end within 60000 ms; ranks that came: 0, 1, 2; missing: "
+                "none"));
 }
 
 TEST_CASE("a step on a GPU that is lost ends with an error that says so") {

@@ -63,6 +63,24 @@ TEST_CASE("mlp trains on CUDA devices with the CPU's losses") {
     }
 }
 
+TEST_CASE("devices that merge by NCCL train with the CPU's losses") {
+  if (test::tests_use_gpu())
+    return; // how many GPUs there are is not known
+  const auto net = test::make_mlp();
+  for (int devices : {2, 3, 5, 8})
+    for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
+                          merge_strategy::replicate}) {
+      CAPTURE(devices);
+      CAPTURE(to_string(strategy));
+      const auto cpu = test::train(net, on_cpu(devices, strategy), batches);
+      const auto api = test::make_pretend_driver({.gpus = devices});
+      const auto cuda =
+        test::train(net, test::on_cuda(api, devices, strategy), batches);
+      CHECK(alike(cuda.losses, cpu.losses));
+      CHECK(api->merges() >= 3); // with one sample, others are idle
+    }
+}
+
 TEST_CASE("other nets train on CUDA devices with the CPU's losses") {
   for (const auto& net :
        {test::make_lenet(), test::make_resnet(false), test::make_resnet(true)})
@@ -82,17 +100,29 @@ TEST_CASE("training on CUDA devices is bit-equal whatever runs first") {
     return; // the pretend driver's seeds decide what runs first
   const auto net = test::make_mlp();
   const std::uint64_t seeds = test::is_long_run() ? 1000 : 12;
-  for (int devices : {1, 2, 8}) {
-    const auto first = test::train(
-      net, test::on_cuda(test::make_pretend_driver(), devices), batches);
+  struct machine {
+    int devices, gpus;
+    bool has_nccl;
+  };
+  for (const auto& m :
+       {machine{1, 2, true}, machine{2, 2, false}, machine{8, 2, true},
+        machine{2, 2, true}, machine{8, 8, true}}) {
+    CAPTURE(m.devices);
+    CAPTURE(m.gpus);
+    CAPTURE(m.has_nccl);
+    const auto train = [&](std::uint64_t seed, wait_mode waits_by) {
+      const auto api = test::make_pretend_driver(
+        {.gpus = m.gpus, .seed = seed, .has_nccl = m.has_nccl});
+      return test::train(
+        net,
+        test::on_cuda(api, m.devices, merge_strategy::all_reduce, {waits_by}),
+        batches);
+    };
+    const auto first = train(1, wait_mode::event);
     for (std::uint64_t seed = 2; seed <= seeds; ++seed) {
       CAPTURE(seed);
-      const auto waits_by = seed % 4 == 0 ? wait_mode::block : wait_mode::event;
-      const auto again = test::train(
-        net,
-        test::on_cuda(test::make_pretend_driver({.seed = seed}), devices,
-                      merge_strategy::all_reduce, {waits_by}),
-        batches);
+      const auto again =
+        train(seed, seed % 4 == 0 ? wait_mode::block : wait_mode::event);
       CHECK(again.losses == first.losses);
       CHECK(test::bit_equal(*again.parameters, *first.parameters));
     }
@@ -130,9 +160,11 @@ TEST_CASE("a wait for an event that is left out is found within 100 seeds") {
   if (test::tests_use_gpu())
     return; // a GPU's driver forgets no wait
   const auto net = test::make_mlp();
+  bool has_nccl = true;
   const auto losses_and_waits = [&](std::uint64_t seed,
                                     std::uint64_t left_out) {
-    const auto api = test::make_pretend_driver({.seed = seed});
+    const auto api =
+      test::make_pretend_driver({.seed = seed, .has_nccl = has_nccl});
     auto options = test::on_cuda(api, 2);
     options.parameters = net.parameters();
     executor exe{net.main, options};
@@ -144,26 +176,30 @@ TEST_CASE("a wait for an event that is left out is found within 100 seeds") {
       losses.push_back(exe.run(net.batch(step, 13)).loss);
     return std::pair{losses, waits};
   };
-  constexpr auto none = ~std::uint64_t{0};
-  const auto wanted = losses_and_waits(1, none).first;
-  std::vector<std::uint64_t> waits;
-  for (std::uint64_t seed = 1; seed <= 21; ++seed)
-    waits.push_back(losses_and_waits(seed, none).second);
-  std::ranges::sort(waits);
-  CHECK(waits[10] > 8);
-  for (std::uint64_t wait = 0; wait < waits[10]; ++wait) {
-    CAPTURE(wait);
-    const auto is_right = [&](std::uint64_t seed) {
-      try {
-        return losses_and_waits(seed, wait).first == wanted;
-      } catch (const error&) {
-        return false; // a label that has not arrived is no class
-      }
-    };
-    std::uint64_t seed = 1;
-    while (seed <= 100 && is_right(seed))
-      ++seed;
-    CHECK(seed <= 100);
+  for (bool with : {false, true}) {
+    has_nccl = with;
+    CAPTURE(has_nccl);
+    constexpr auto none = ~std::uint64_t{0};
+    const auto wanted = losses_and_waits(1, none).first;
+    std::vector<std::uint64_t> waits;
+    for (std::uint64_t seed = 1; seed <= 21; ++seed)
+      waits.push_back(losses_and_waits(seed, none).second);
+    std::ranges::sort(waits);
+    CHECK(waits[10] > 8);
+    for (std::uint64_t wait = 0; wait < waits[10]; ++wait) {
+      CAPTURE(wait);
+      const auto is_right = [&](std::uint64_t seed) {
+        try {
+          return losses_and_waits(seed, wait).first == wanted;
+        } catch (const error&) {
+          return false; // a label that has not arrived is no class
+        }
+      };
+      std::uint64_t seed = 1;
+      while (seed <= 100 && is_right(seed))
+        ++seed;
+      CHECK(seed <= 100);
+    }
   }
 }
 

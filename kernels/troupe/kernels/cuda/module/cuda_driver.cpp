@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cuda/cuda_module.hpp>
 
+#include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cuda/module/body_launch.hpp>
 #include <troupe/kernels/cuda/module/matrix_products.hpp>
+#include <troupe/kernels/cuda/module/nccl_library.hpp>
 
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +51,8 @@ struct cuda_queue final : gpu_queue {
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);
   }
+
+  void* handle() noexcept override { return stream; }
 
   int gpu;
   cudaStream_t stream = nullptr;
@@ -215,6 +220,17 @@ public:
       cudaGraphLaunch(static_cast<cuda_graph&>(graph).graph, of(on).stream));
   }
 
+  std::shared_ptr<nccl> find_nccl() override {
+    std::lock_guard guard{opening_};
+    try {
+      if (!nccl_)
+        nccl_ = open_nccl();
+    } catch (const error&) { // it is missing
+    }
+    return nccl_;
+  }
+  std::uint64_t now() const noexcept override { return now_ns(); }
+
 private:
   /// Lets copies between GPUs go directly where the machine can do that.
   void reach_others(int gpu) const {
@@ -230,6 +246,8 @@ private:
 
   int gpus_;
   std::vector<std::unique_ptr<matrix_products>> products_; // by GPU
+  std::mutex opening_; // guards what follows
+  std::shared_ptr<nccl> nccl_;
 };
 
 void require_driver() {
@@ -260,4 +278,8 @@ troupe::cuda::driver* troupe_make_cuda_driver() {
                         std::string("the NVIDIA driver finds no GPU: ")
                           + cudaGetErrorString(code));
   return new cuda_driver(gpus);
+}
+
+troupe::cuda::nccl* troupe_open_nccl() {
+  return troupe::cuda::open_nccl().release();
 }
