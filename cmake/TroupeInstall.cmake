@@ -15,13 +15,8 @@ if(TROUPE_SHARED)
       COMPONENT runtime NAMELINK_COMPONENT dev)
   install(EXPORT troupe_shared NAMESPACE troupe:: FILE troupeSharedTargets.cmake
     DESTINATION ${troupe_package_dir} COMPONENT dev)
-  # Where the file lies, seen from its own folder: it can be moved.
-  file(RELATIVE_PATH prefix_from_pc
-    ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-  configure_file(cmake/troupe.pc.in ${PROJECT_BINARY_DIR}/troupe.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/troupe.pc
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endif()
+include(TroupePkgConfig)
 
 configure_package_config_file(cmake/troupeConfig.cmake.in
   ${PROJECT_BINARY_DIR}/troupeConfig.cmake
@@ -38,6 +33,9 @@ install(FILES
   DESTINATION ${troupe_package_dir} COMPONENT dev)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 
+if(NOT PROJECT_IS_TOP_LEVEL) # the other project makes packages
+  return()
+endif()
 # Packages: `cpack -G TGZ` makes one tarball of everything, `cpack -G DEB` Debian
 # packages as Debian divides libraries.
 set(CPACK_PACKAGE_NAME troupe)

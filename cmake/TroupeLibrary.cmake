@@ -20,19 +20,18 @@ function(troupe_unity_by_folder target)
   endforeach()
 endfunction()
 
-# One function for all layers: a static library `troupe_<name>` with the alias
-# `troupe::<name>`, whose include root is the layer's own folder. A layer that
-# does not link another cannot even find its headers.
+# One function for all layers: a static library `troupe_<name>`, whose include root
+# is the layer's own folder. A layer that does not link another cannot even find
+# its headers.
 #
 # HEADERS are those for applications: they are installed, documented and kept
 # stable. All others may change at any time.
 #
 #   troupe_library(graph HEADERS troupe/graph/a.hpp SOURCES a.cpp b.cpp
-#     LINK troupe::kernels [PRIVATE x])
+#     LINK troupe_kernels [PRIVATE x])
 function(troupe_library name)
   cmake_parse_arguments(arg "" "" "HEADERS;SOURCES;LINK;PRIVATE" ${ARGN})
   add_library(troupe_${name} STATIC ${arg_SOURCES})
-  add_library(troupe::${name} ALIAS troupe_${name})
   set_target_properties(troupe_${name} PROPERTIES
     EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON TROUPE_HEADERS "${arg_HEADERS}")
   target_compile_features(troupe_${name} PUBLIC cxx_std_20)
@@ -63,7 +62,7 @@ endfunction()
 # copies of the few functions of LINK that it uses: others are left out, and none
 # of them is shown. It does not use libtroupe.so, because a program that is linked
 # statically would then have all of Troupe twice.
-#   troupe_module(gloo SOURCES a.cpp LINK troupe::comm gloo)
+#   troupe_module(gloo SOURCES a.cpp LINK troupe_comm gloo)
 function(troupe_module name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_library(troupe_${name} MODULE ${arg_SOURCES})

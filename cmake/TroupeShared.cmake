@@ -26,7 +26,7 @@ target_compile_features(troupe_shared INTERFACE cxx_std_20)
 # more, because all of their object files are there.
 target_link_libraries(troupe_shared
   INTERFACE CAF::io Threads::Threads
-  PRIVATE troupe::training troupe::dashboard)
+  PRIVATE troupe_training troupe_dashboard)
 target_link_options(troupe_shared PRIVATE
   LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/troupe.map
   LINKER:--as-needed)

@@ -212,7 +212,8 @@ TEST_CASE("doctor names cores, memory, devices and libraries") {
   CHECK(found["cores"].get<int>() >= 1);
   CHECK(found["memory_bytes"].get<double>() > 1e8);
   CHECK(found["devices"][0] == "cpu");
-  for (const char* library : {"CAF", "oneDNN", "OpenBLAS", "protobuf"})
+  for (const char* library :
+       {"CAF", "oneDNN", "OpenBLAS", "OpenSSL", "protobuf"})
     CHECK(found["libraries"].contains(library));
   CHECK(contains(run_troupe({"doctor"}).out, "oneDNN"));
 }

@@ -23,6 +23,12 @@ TEST_CASE("the facts of the build name the compiler and the kind of build") {
   CHECK((by_gcc || facts.starts_with("Clang ")));
   CHECK(facts.find(", ") != std::string::npos);
   CHECK(facts.find('\n') == std::string::npos);
+  for (const char* part : {"dashboard", "gloo", "mpi", "cuda"}) {
+    CAPTURE(part);
+    const auto place = facts.find(part);
+    REQUIRE(place != std::string::npos);
+    CHECK(facts.rfind("with", place) > facts.find(';'));
+  }
 }
 
 } // TEST_SUITE("base.version")

@@ -17,7 +17,7 @@ endfunction()
 # The messages of Paddle's files have names that only Troupe uses, so that a
 # program can link Paddle's own.
 function(check_symbols)
-  file(GLOB_RECURSE libraries ${WORK_DIR}/moved/*.a)
+  file(GLOB_RECURSE libraries ${WORK_DIR}/moved/libtroupe_*.a)
   execute_process(COMMAND nm -C --defined-only ${libraries}
     OUTPUT_VARIABLE symbols ERROR_QUIET RESULT_VARIABLE status)
   if(NOT status EQUAL 0 OR NOT symbols MATCHES "troupe::paddle::proto::ProgramDesc")
@@ -56,6 +56,30 @@ function(check_unknown_component)
   endif()
 endfunction()
 
+# --version names the build, and the commit that TroupeCommit.cmake finds.
+function(check_version)
+  execute_process(COMMAND ${WORK_DIR}/moved/bin/troupe --version
+    OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+  foreach(part "\nbuilt with (GCC|Clang) [^\n]*; with" "dashboard" "gloo" "mpi" "cuda"
+      "\nuses CAF [0-9]" "OpenSSL [0-9]" "oneDNN [0-9]" "OpenBLAS [0-9]")
+    if(NOT text MATCHES "${part}")
+      message(FATAL_ERROR "--version does not say '${part}':\n${text}")
+    endif()
+  endforeach()
+  find_program(GIT git)
+  set(file ${WORK_DIR}/commit.cpp)
+  must(${CMAKE_COMMAND} -DOUT=${file} -DSOURCE_DIR=${SOURCE_DIR} -DGIT=${GIT}
+    -P ${SOURCE_DIR}/cmake/TroupeCommit.cmake)
+  file(STRINGS ${file} line REGEX "source_commit")
+  if(NOT line MATCHES "\"([0-9a-f]*)(-dirty)?\"")
+    message(FATAL_ERROR "no commit: ${line}")
+  endif()
+  # What is built may be of the commit before: both say one, or none.
+  if(CMAKE_MATCH_1 AND NOT text MATCHES "^troupe [0-9.]+ \\(commit [0-9a-f]+")
+    message(FATAL_ERROR "--version names no commit:\n${text}")
+  endif()
+endfunction()
+
 file(REMOVE_RECURSE ${WORK_DIR})
 must(${CMAKE_COMMAND} -E env DESTDIR=${WORK_DIR}/stage
   ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix /opt/troupe)
@@ -66,3 +90,4 @@ endif()
 check_symbols()
 check_headers()
 check_unknown_component()
+check_version()

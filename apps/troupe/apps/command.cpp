@@ -105,9 +105,11 @@ std::string unexpected_words(const CLI::App& app,
 }
 
 /// What --version prints: the version first, then what was built with what.
-std::string version_text() {
-  std::string text = "troupe " + std::string{version()} + "\nbuilt with "
-                     + build_facts() + "\nuses";
+std::string version_text(std::string_view commit) {
+  std::string text = "troupe " + std::string{version()};
+  if (!commit.empty())
+    text += " (commit " + std::string{commit} + ")";
+  text += "\nbuilt with " + build_facts() + "\nuses";
   for (const auto& [library, its_version] : examine_machine().libraries)
     text += (text.ends_with("uses") ? " " : ", ") + library + " " + its_version;
   return text;
@@ -139,7 +141,7 @@ int own_words(int argc, const char* const* argv) {
                           - argv);
 }
 
-int parse_and_run(int argc, const char* const* argv) {
+int parse_and_run(int argc, const char* const* argv, std::string_view commit) {
   const int own = own_words(argc, argv);
   CLI::App app{"Troupe trains neural networks: every op and every variable of "
                "the graph is an actor.",
@@ -152,7 +154,7 @@ int parse_and_run(int argc, const char* const* argv) {
   // If an option is given twice, the last one is used, so that scripts can have
   // defaults. Subcommands inherit this. For lists see add_repeatable_option.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.set_version_flag("--version", version_text);
+  app.set_version_flag("--version", [commit] { return version_text(commit); });
   app.footer("Example:\n  troupe train digits --data data/digits "
              "--devices cpu:2");
   action chosen;
@@ -191,9 +193,10 @@ int parse_and_run(int argc, const char* const* argv) {
 
 } // namespace
 
-int run_command(int argc, const char* const* argv) noexcept {
+int run_command(int argc, const char* const* argv,
+                std::string_view commit) noexcept {
   try {
-    return parse_and_run(argc, argv);
+    return parse_and_run(argc, argv, commit);
   } catch (const usage_error& failure) {
     return complain(failure.what(), wrong_usage);
   } catch (const std::bad_alloc&) {

@@ -6,6 +6,7 @@
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/comm/engine/join.hpp>
+#include <troupe/comm/tls/tls_identity.hpp>
 #include <troupe/kernels/cpu/library/library_versions.hpp>
 #include <troupe/kernels/cuda/cuda_module.hpp>
 #include <troupe/kernels/device.hpp>
@@ -118,7 +119,8 @@ machine_report examine_machine() {
   report.libraries = cpu_library_versions();
   report.libraries.insert(report.libraries.begin(),
                           {{"CAF", actors::caf_version()},
-                           {"protobuf", dotted(GOOGLE_PROTOBUF_VERSION)}});
+                           {"protobuf", dotted(GOOGLE_PROTOBUF_VERSION)},
+                           {"OpenSSL", comm::tls_library_version()}});
   find_nccl(report);
   report.engines = {
     {"shm", "shared memory of a host"},

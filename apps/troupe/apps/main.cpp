@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/command.hpp>
+#include <troupe/apps/commit.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/threads.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
@@ -148,5 +149,5 @@ int main(int argc, char** argv) {
   // none; that must not end the process.
   std::signal(SIGUSR1, SIG_IGN);
   std::signal(SIGUSR2, SIG_IGN);
-  return troupe::apps::run_command(argc, argv);
+  return troupe::apps::run_command(argc, argv, troupe::apps::source_commit);
 }

@@ -22,7 +22,9 @@ namespace troupe {
 const char* version() noexcept;
 
 /// How the library was built, in one line: compiler, kind of build, options
-/// that are not the usual ones. Any thread.
+/// that are not the usual ones, and which of the optional parts dashboard,
+/// gloo, mpi and cuda it has. Such as "GCC 12.2.0, Release; with dashboard,
+/// gloo, mpi; without cuda". Any thread.
 std::string build_facts();
 
 } // namespace troupe

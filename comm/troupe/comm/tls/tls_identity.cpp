@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/comm/tls/certificates.hpp>
 
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
@@ -75,6 +76,10 @@ tls_identity::tls_identity(const job_credentials& own)
   trust(context(), authority.get());
   require(SSL_CTX_use_certificate(context(), certificate.get()) == 1);
   require(SSL_CTX_use_PrivateKey(context(), key.get()) == 1);
+}
+
+std::string tls_library_version() {
+  return OpenSSL_version(OPENSSL_VERSION_STRING);
 }
 
 } // namespace troupe::comm

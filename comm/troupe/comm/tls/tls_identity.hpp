@@ -4,6 +4,7 @@
 #include <troupe/comm/tls/job_credentials.hpp>
 
 #include <memory>
+#include <string>
 
 struct ssl_ctx_st;
 
@@ -27,5 +28,8 @@ public:
 private:
   std::shared_ptr<ssl_ctx_st> context_;
 };
+
+/// The version of OpenSSL that runs, such as "3.0.19". Any thread.
+std::string tls_library_version();
 
 } // namespace troupe::comm
