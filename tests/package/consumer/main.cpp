@@ -5,9 +5,16 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <tuple>
+
+using namespace troupe;
+
+// What the one header brings beside what main() uses; the linker must find it.
+const auto all_of_it =
+  std::tuple{&spawn_trainer, &spawn_predictor, &graph::add_op,
+             &graph::find_wrong_gradient, &make_prefetching_source};
 
 int main() {
-  using namespace troupe;
   if (std::string{version()} != TROUPE_VERSION)
     return 1;
   graph::network net;
