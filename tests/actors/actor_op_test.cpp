@@ -191,10 +191,14 @@ TEST_CASE_FIXTURE(run_of_it,
     app.system.spawn([](caf::event_based_actor*) -> caf::behavior {
       return {[](const op_request&) { return op_outputs{}; }};
     });
+  // A promise that is dropped is an answer with CAF 1.x.
+  using promise = caf::typed_response_promise<op_outputs>;
+  const auto kept = std::make_shared<std::vector<promise>>();
   const auto silent =
-    app.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
+    app.system.spawn([kept](caf::event_based_actor* self) -> caf::behavior {
       return {[=](const op_request&) {
-        return self->make_response_promise<op_outputs>();
+        kept->push_back(self->make_response_promise<promise>());
+        return kept->back();
       }};
     });
   const auto error_of = [&](const caf::actor& whom,
@@ -211,6 +215,7 @@ TEST_CASE_FIXTURE(run_of_it,
   CHECK(says(error_of(lacking, patience), "the answer lacks output Out[0]"));
   CHECK(says(error_of(silent, std::chrono::milliseconds{1}),
              "the op's actor has not answered for 1 ms"));
+  kept->clear(); // they keep the actor alive
 }
 
 TEST_CASE_FIXTURE(run_of_it, "an actor can be known by its name alone") {
