@@ -2,6 +2,7 @@
 #include <support/caught.hpp>
 #include <support/files.hpp>
 #include <training/line_program.hpp>
+#include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/graph/paddle/program_folder.hpp>
 #include <troupe/training/data/generator_source.hpp>
 #include <troupe/training/training_session.hpp>
@@ -10,6 +11,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -336,6 +339,27 @@ TEST_CASE_FIXTURE(lines, "what is saved can be read back") {
   const auto read = graph::read_program_folder(folder.path() / "saved");
   CHECK(read.info.loss == session.program().loss);
   CHECK(read.info.batch == 4);
+}
+
+TEST_CASE_FIXTURE(lines, "a second save replaces the first one, and leaves "
+                         "files of others alone") {
+  temporary_folder folder;
+  const auto saved = folder.path() / "saved";
+  training_session session{make_line_program(), options()};
+  const auto saved_weight = [&] {
+    session.save(saved);
+    scope values;
+    arena memory{make_host_memory_source()};
+    const auto main = graph::read_program_folder(saved).main;
+    graph::load_parameters(main, saved, values, memory);
+    return values.find("fc_0.w_0")->as_tensor().values<float>()[0];
+  };
+  const auto before = saved_weight();
+  std::ofstream{saved / "notes.txt"} << "mine";
+  session.run(*source, {.steps = 3});
+  const auto after = saved_weight();
+  CHECK(after != before);
+  CHECK(std::filesystem::exists(saved / "notes.txt"));
 }
 
 TEST_CASE_FIXTURE(lines, "sessions in one process do not see each other") {

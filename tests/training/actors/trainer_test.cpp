@@ -300,6 +300,75 @@ TEST_CASE_FIXTURE(bench, "a batch whose sender has stopped waiting is trained "
   CHECK(ask<trained_step>(self, to, next(1)).get().step == 1);
 }
 
+/// What a trainer is asked that has done `steps` and holds batches back.
+void check_answers_of_paused(bench& b, const trainer& to, std::uint64_t steps) {
+  const auto state = ask<trainer_state>(b.self, to, ask_state{}).get();
+  CHECK(state.is_paused);
+  CHECK(state.waiting == 2);
+  CHECK(state.steps == steps);
+  CHECK(ask<evaluation>(b.self, to, evaluate_batch{share_batch(b.batch(0))})
+          .value.has_value());
+  CHECK(ask<parameter_set>(b.self, to, ask_parameters{}).get().steps == steps);
+  CHECK_FALSE(tell(b.self, to, change_learning_rate{0.01}));
+  const temporary_folder folder;
+  CHECK_FALSE(
+    tell(b.self, to, save_program_to{(folder.path() / "net").string()}));
+  CHECK(std::filesystem::exists(folder.path() / "net" / "main.pdmodel"));
+}
+
+TEST_CASE_FIXTURE(bench, "a paused trainer answers all that is no batch") {
+  const auto to = start(on_two_devices(2));
+  CHECK(ask<trained_step>(self, to, next(0)).get().step == 0);
+  CHECK_FALSE(tell(self, to, pause_training{}));
+  auto first = ask_for_step(to, 1), second = ask_for_step(to, 2);
+  check_answers_of_paused(*this, to, 1);
+  CHECK_FALSE(tell(self, to, resume_training{}));
+  std::vector requests{std::move(first), std::move(second)};
+  for (auto& got : collect<trained_step>(requests))
+    CHECK(got.value.has_value());
+}
+
+TEST_CASE_FIXTURE(bench, "a trainer whose run is paused on a board answers, "
+                         "lets single steps through, and stops") {
+  run_pace* pace = nullptr;
+  auto options = on_two_devices(2);
+  options.session.executor.attach =
+    [&](executor& exe) -> std::shared_ptr<void> {
+    pace = &exe.pace();
+    return nullptr;
+  };
+  const auto to = start(options);
+  self->monitor(to);
+  pace->pause();
+  auto first = ask_for_step(to, 0), second = ask_for_step(to, 1);
+  check_answers_of_paused(*this, to, 0);
+  pace->admit_step();
+  first.receive([](const trained_step& done) { CHECK(done.step == 0); },
+                [](const caf::error& why) { FAIL(text_of(why)); });
+  CHECK(ask<trainer_state>(self, to, ask_state{}).get().waiting == 1);
+  pace->resume();
+  second.receive([](const trained_step& done) { CHECK(done.step == 1); },
+                 [](const caf::error& why) { FAIL(text_of(why)); });
+
+  // A batch that is refused uses up no single step.
+  pace->pause();
+  auto wrong = self->request(to, patience, train_batch{});
+  auto right = ask_for_step(to, 2);
+  pace->admit_step();
+  wrong.receive([](const trained_step&) { FAIL("trained"); },
+                [](const caf::error& why) {
+                  CHECK(code_of(why) == errc::invalid_argument);
+                });
+  right.receive([](const trained_step& done) { CHECK(done.step == 2); },
+                [](const caf::error& why) { FAIL(text_of(why)); });
+
+  auto last = ask_for_step(to, 3);
+  CHECK(ask<trainer_state>(self, to, stop_training{}).get().steps == 3);
+  last.receive(
+    [](const trained_step&) { FAIL("trained"); },
+    [](const caf::error& why) { CHECK(code_of(why) == errc::cancelled); });
+}
+
 TEST_CASE_FIXTURE(bench,
                   "a trainer that nobody knows ends after its last step") {
   for (int round = 0; round < 20; ++round) {

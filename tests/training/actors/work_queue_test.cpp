@@ -33,6 +33,11 @@ struct told_queue {
     made.needs_rest = true;
     return made;
   }
+  work_item training(const std::string& name) {
+    auto made = item(name);
+    made.trains = true;
+    return made;
+  }
   work_item writing(const std::string& name) {
     auto made = item(name);
     made.writes_files = true;
@@ -79,12 +84,42 @@ TEST_CASE_FIXTURE(told_queue, "a snapshot waits for the one before it") {
   CHECK(done == "s");
 }
 
-TEST_CASE_FIXTURE(told_queue, "while it is paused, nothing starts") {
-  queue.pause();
+TEST_CASE_FIXTURE(told_queue, "while it is paused, what trains waits, and the "
+                              "rest goes on before it") {
   queue.add(item("a"));
-  CHECK(done.empty());
+  queue.pause();
+  queue.add(training("t"));
+  queue.add(resting("r"));
+  queue.add(resting("s"));
+  CHECK(done == "a"); // still runs
+  queue.ended();
+  CHECK(done == "ar");
+  queue.ended();
+  queue.ended();
+  CHECK(done == "ars");
+  for (const auto* name : {"u", "v"})
+    CHECK(queue.add(training(name)));
+  CHECK_FALSE(queue.add(training("w")));
+  CHECK(queue.add(resting("p"))); // starts at once: it needs no room
+  CHECK(done == "arsw!p");
+  queue.ended();
   queue.go_on();
-  CHECK(done == "a");
+  CHECK(done == "arsw!ptu");
+}
+
+TEST_CASE("an item that trains starts when it may, and the rest does not wait "
+          "for it") {
+  told_queue told;
+  bool may = false;
+  work_queue queue{3, 2, [&may] { return may; }};
+  queue.add(told.training("t"));
+  queue.add(told.resting("r"));
+  CHECK(told.done == "r");
+  queue.ended();
+  may = true;
+  CHECK(told.done == "r");
+  queue.try_again();
+  CHECK(told.done == "rt");
 }
 
 TEST_CASE_FIXTURE(told_queue, "an item that throws is refused and over") {

@@ -118,8 +118,10 @@ public:
   /// What the application may want to show of the snapshots, a line each.
   std::vector<std::string> take_notes();
 
-  /// Writes a program folder with the present parameters. Throws
-  /// error(io_failure), and error(invalid_argument) while a step is running.
+  /// Writes a program folder with the present parameters. What was saved there
+  /// before is replaced in one step; files of other names stay. Throws
+  /// error(io_failure), which leaves the folder as it was, and
+  /// error(invalid_argument) while a step is running.
   void save(const std::filesystem::path& folder);
 
 private:

@@ -16,7 +16,7 @@ void run_pace::resume() {
     std::lock_guard guard{mutex_};
     is_paused_ = false;
   }
-  changed_.notify_all();
+  tell();
 }
 
 void run_pace::admit_step() {
@@ -25,7 +25,7 @@ void run_pace::admit_step() {
     if (is_paused_)
       ++admitted_;
   }
-  changed_.notify_all();
+  tell();
 }
 
 bool run_pace::is_paused() const {
@@ -40,6 +40,8 @@ void run_pace::delay_ops(std::chrono::milliseconds by) {
 
 bool run_pace::wait_for_step() {
   std::unique_lock lock{mutex_};
+  if (std::exchange(is_reserved_, false))
+    return true;
   const auto before = interrupts_;
   changed_.wait(lock, [&] {
     return !is_paused_ || admitted_ > 0 || interrupts_ != before;
@@ -49,6 +51,41 @@ bool run_pace::wait_for_step() {
   if (is_paused_)
     --admitted_;
   return true;
+}
+
+bool run_pace::reserve_step() {
+  std::lock_guard guard{mutex_};
+  if (is_reserved_)
+    return true;
+  if (is_paused_ && admitted_ == 0)
+    return false;
+  took_admission_ = is_paused_;
+  if (took_admission_)
+    --admitted_;
+  is_reserved_ = true;
+  return true;
+}
+
+void run_pace::return_step() {
+  std::lock_guard guard{mutex_};
+  if (std::exchange(is_reserved_, false) && took_admission_ && is_paused_)
+    ++admitted_;
+}
+
+void run_pace::when_steps_may_begin(std::function<void()> function) {
+  std::lock_guard guard{mutex_};
+  when_steps_may_begin_ = std::move(function);
+}
+
+void run_pace::tell() {
+  changed_.notify_all();
+  std::function<void()> function;
+  {
+    std::lock_guard guard{mutex_};
+    function = when_steps_may_begin_;
+  }
+  if (function)
+    function();
 }
 
 void run_pace::wait_before_op() {

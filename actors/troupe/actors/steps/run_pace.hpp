@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 
 namespace troupe {
@@ -34,19 +35,34 @@ public:
   }
 
   /// Returns when the next step may begin; false if `interrupt` was called
-  /// meanwhile.
+  /// meanwhile. Does not wait if a step is reserved, which it uses up.
   bool wait_for_step();
+  ///@{
+  /// For who submits steps and cannot wait. `reserve_step` is true if a step
+  /// may begin: the next `wait_for_step` then returns at once, whatever comes
+  /// between. `return_step` gives a step back that does not begin after all.
+  bool reserve_step();
+  void return_step();
+  ///@}
+  /// `function` is called after each `resume` and `admit_step`, on the thread
+  /// that called it, and must not wait. It replaces the one before.
+  void when_steps_may_begin(std::function<void()> function);
   /// Waits for as long as an op is to be delayed, or until `interrupt`.
   void wait_before_op();
   /// Ends all waiting that is under way. What comes later waits again.
   void interrupt();
 
 private:
+  void tell();
+
   mutable std::mutex mutex_; // guards all but the delay
   std::condition_variable changed_;
   bool is_paused_ = false;
   std::uint64_t admitted_ = 0; // single steps that may still begin
   std::uint64_t interrupts_ = 0;
+  bool is_reserved_ = false;    // a step that may begin in spite of a pause
+  bool took_admission_ = false; // the reserved step is one of `admitted_`
+  std::function<void()> when_steps_may_begin_;
   // Relaxed: it orders nothing, and may be seen late.
   std::atomic<std::int64_t> op_delay_ms_{0};
 };

@@ -44,8 +44,11 @@ struct change_learning_rate {
 };
 
 ///@{
-/// To a trainer: nothing more begins, or goes on. The answer is empty. A paused
-/// trainer accepts batches until no more fit.
+/// To a trainer: no step begins, or steps begin again. The answer is empty.
+/// While it is paused, batches wait until no more fit. All else is done and
+/// answered, before the batches that wait: an evaluation, a snapshot and
+/// parameters are of the steps that have begun, and a changed learning rate is
+/// also that of batches that wait.
 struct pause_training {};
 struct resume_training {};
 ///@}
@@ -60,7 +63,8 @@ struct taken_snapshot {
 };
 
 /// To a trainer: writes a program folder with the parameters after all batches
-/// that were sent before. The answer is empty.
+/// that were sent before, as `training_session::save` does. The answer is
+/// empty.
 struct save_program_to {
   std::string folder;
 };
@@ -78,7 +82,7 @@ struct trainer_state {
   double last_loss = 0;    ///< NaN before the first step
   std::size_t waiting = 0; ///< requests that have not begun
   std::size_t running = 0;
-  bool is_paused = false;
+  bool is_paused = false;    ///< by `pause_training`, or on a board
   std::uint64_t failed = 0;  ///< steps that have failed
   std::uint64_t refused = 0; ///< requests that were answered with `busy`
 };

@@ -28,6 +28,8 @@ struct ended_evaluation {
   std::uint64_t number = 0;
   std::shared_ptr<step_outcome> outcome;
 };
+/// Somebody who looks at the run lets it go on, or lets a step through.
+struct freed_steps {};
 /// A snapshot is on the disk, or could not be written.
 struct ended_writing {
   std::optional<std::string> failure;
@@ -42,19 +44,21 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe_trainer_inside,
 CAF_ADD_TYPE_ID(troupe_trainer_inside, (troupe::ended_step))
 CAF_ADD_TYPE_ID(troupe_trainer_inside, (troupe::ended_evaluation))
 CAF_ADD_TYPE_ID(troupe_trainer_inside, (troupe::ended_writing))
+CAF_ADD_TYPE_ID(troupe_trainer_inside, (troupe::freed_steps))
 CAF_END_TYPE_ID_BLOCK(troupe_trainer_inside)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ended_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ended_evaluation)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ended_writing)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::freed_steps)
 
 namespace troupe {
 
 namespace {
 
-using inner_trainer = trainer::extend<actors::answers<ended_step, void>,
-                                      actors::answers<ended_evaluation, void>,
-                                      actors::answers<ended_writing, void>>;
+using inner_trainer = trainer::extend<
+  actors::answers<ended_step, void>, actors::answers<ended_evaluation, void>,
+  actors::answers<ended_writing, void>, actors::answers<freed_steps, void>>;
 
 /// Of a batch that a message brought.
 const feed_map& feeds_of(const shared_batch& batch) {
@@ -69,8 +73,11 @@ public:
                 const trainer_options& options)
     : inner_trainer::base(cfg), session_(std::move(what)),
       fetches_(options.session.executor.fetches),
-      queue_(options.most_waiting, options.session.executor.steps_in_flight),
-      door_(std::make_shared<actors::actor_door>(*this)) {}
+      queue_(options.most_waiting, options.session.executor.steps_in_flight,
+             [this] { return pace().reserve_step(); }),
+      door_(std::make_shared<actors::actor_door>(*this)) {
+    pace().when_steps_may_begin([door = door_] { door->leave(freed_steps{}); });
+  }
 
   const char* name() const override { return "trainer"; }
 
@@ -101,7 +108,10 @@ protected:
       [this](const train_batch& m) { return add_batch(m.feeds); },
       [this](const evaluate_batch& m) { return add_evaluation(m.feeds); },
       [this](const change_learning_rate& m) { return add_rate(m.rate); },
-      [this](const pause_training&) { queue_.pause(); },
+      [this](const pause_training&) {
+        queue_.pause();
+        settle();
+      },
       [this](const resume_training&) {
         queue_.go_on();
         settle();
@@ -119,6 +129,10 @@ protected:
       [this](const ended_step& m) { step_ended(*m.outcome); },
       [this](const ended_evaluation& m) { evaluation_ended(m); },
       [this](const ended_writing& m) { snapshot_written(m.failure); },
+      [this](const freed_steps&) {
+        queue_.try_again();
+        settle();
+      },
     };
   }
 
@@ -147,7 +161,10 @@ private:
     std::uint64_t dropped = 0;
   };
 
-  /// Adds work whose answer is a `T`.
+  /// A board can hold the run up too.
+  run_pace& pace() const { return session_->exe().pace(); }
+
+  /// Adds work whose answer is a `T`. What needs no rest trains.
   template <class T, class Start>
   promise_of<T> add(Start start, bool needs_rest = true,
                     bool writes_files = false) {
@@ -157,9 +174,10 @@ private:
                   refused_ += why.code() == errc::busy;
                   failed_ +=
                     why.code() != errc::busy && why.code() != errc::cancelled;
+                  pace().return_step(); // of a batch that has not begun
                   promise.deliver(to_caf(why));
                 },
-                needs_rest, writes_files});
+                needs_rest, writes_files, !needs_rest});
     settle();
     return promise;
   }
@@ -290,7 +308,7 @@ private:
             last_loss_,
             queue_.waiting(),
             queue_.running(),
-            queue_.is_paused(),
+            queue_.is_paused() || pace().is_paused(),
             failed_,
             refused_};
   }
@@ -303,11 +321,13 @@ private:
     return promise;
   }
 
-  /// After each message: keeps the trainer alive while threads work for it, and
-  /// ends it once it is to stop and they do not.
+  /// After each message: keeps the trainer alive while threads work for it, or
+  /// a board holds up what waits; ends it once it is to stop and nothing runs.
   void settle() {
     const bool rests = queue_.is_at_rest();
-    keeps_alive_ = rests ? nullptr : caf::strong_actor_ptr{this->ctrl()};
+    const bool is_held = queue_.waiting() > 0 && pace().is_paused();
+    keeps_alive_ =
+      rests && !is_held ? nullptr : caf::strong_actor_ptr{this->ctrl()};
     if (!rests || stops_.empty())
       return;
     for (auto& promise : std::exchange(stops_, {}))

@@ -21,9 +21,10 @@ namespace troupe {
 /// and a snapshot see the parameters after all batches before them. Requests
 /// that cannot begin yet wait, at most `trainer_options::most_waiting` of them.
 /// One more is answered with error(busy) at once: that is how a producer learns
-/// to slow down. `ask_state`, `ask_handle`, `pause_training`,
-/// `resume_training`, `stop_training`, `subscribe` and `unsubscribe` do not
-/// wait.
+/// to slow down. While the trainer is paused, batches wait, and other requests
+/// go on before them (`pause_training`). `ask_state`, `ask_handle`,
+/// `pause_training`, `resume_training`, `stop_training`, `subscribe` and
+/// `unsubscribe` do not wait.
 ///
 /// A request whose timeout is over keeps its place, and takes effect all the
 /// same: CAF does not tell a receiver that a sender no longer waits.

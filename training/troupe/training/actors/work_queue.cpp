@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/training/actors/work_queue.hpp>
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <utility>
@@ -30,14 +32,14 @@ bool work_queue::add(work_item item) {
     item.refuse(error(errc::cancelled, "the actor is about to end"));
     return false;
   }
-  if (waiting_.empty() && can_start(item)) {
-    waiting_.push_back(std::move(item)); // it does not wait
-  } else if (waiting_.size() >= most_) {
+  waiting_.push_back(std::move(item));
+  // One that starts at once does not wait.
+  if (waiting_.size() > most_ && next_to_start() != std::prev(waiting_.end())) {
+    item = std::move(waiting_.back());
+    waiting_.pop_back();
     item.refuse(error(errc::busy, std::to_string(most_)
                                     + " requests wait, no more are taken"));
     return false;
-  } else {
-    waiting_.push_back(std::move(item));
   }
   start_items();
   return true;
@@ -53,6 +55,11 @@ void work_queue::ended_writing() {
   start_items();
 }
 
+void work_queue::pause() {
+  is_paused_ = true;
+  start_items(); // what waited behind items that train
+}
+
 void work_queue::go_on() {
   is_paused_ = false;
   start_items();
@@ -64,17 +71,31 @@ void work_queue::stop(const error& reason) {
     item.refuse(reason);
 }
 
-bool work_queue::can_start(const work_item& next) const noexcept {
-  return !is_paused_ && running_ < (next.needs_rest ? 1 : at_once_)
+bool work_queue::has_room_for(const work_item& next) const noexcept {
+  return running_ < (next.needs_rest ? 1 : at_once_)
          && !(next.writes_files && writes_);
+}
+
+/// The oldest item, or the oldest of those that do not train while training is
+/// held back. The end if that one cannot start yet.
+work_queue::items::iterator work_queue::next_to_start() {
+  auto next = waiting_.begin();
+  if (next != waiting_.end() && next->trains) {
+    if (!is_paused_ && !has_room_for(*next))
+      return waiting_.end();
+    if (is_paused_ || !may_train_())
+      next = std::ranges::find(waiting_, false, &work_item::trains);
+  }
+  return next == waiting_.end() || has_room_for(*next) ? next : waiting_.end();
 }
 
 void work_queue::start_items() {
   if (std::exchange(is_starting_, true)) // an item has ended while it started
     return;
-  while (!waiting_.empty() && can_start(waiting_.front())) {
-    auto item = std::move(waiting_.front());
-    waiting_.pop_front();
+  for (auto next = next_to_start(); next != waiting_.end();
+       next = next_to_start()) {
+    const auto item = std::move(*next);
+    waiting_.erase(next);
     ++running_;
     if (const auto failure = start(item)) {
       --running_;
