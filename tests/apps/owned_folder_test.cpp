@@ -6,11 +6,14 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,6 +61,33 @@ private:
   pid_t id_ = 0;
 };
 
+/// A rank that meets others in a folder, until it is killed.
+class rank_process {
+public:
+  explicit rank_process(const std::string& folder) {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const auto variable = "TROUPE_RENDEZVOUS=" + folder;
+    id_ = ::fork();
+    if (id_ == 0) {
+      ::execle("/bin/sleep", "sleep", "1000", nullptr,
+               std::array<const char*, 2>{variable.c_str(), nullptr}.data());
+      ::_exit(1);
+    }
+    ::close(ends[1]);
+    char byte = 0;
+    CHECK(::read(ends[0], &byte, 1) == 0); // it runs the other program now
+    ::close(ends[0]);
+  }
+  ~rank_process() {
+    ::kill(id_, SIGKILL);
+    ::waitpid(id_, nullptr, 0);
+  }
+
+private:
+  pid_t id_;
+};
+
 } // namespace
 
 TEST_CASE("the last owner removes a folder") {
@@ -87,6 +117,31 @@ TEST_CASE("only folders whose owners were killed are removed") {
   CHECK(fs::exists(all / "lives/file"));
   CHECK(fs::exists(all / "other/file"));
   CHECK(fs::exists(all / "file"));
+}
+
+TEST_CASE("a host's folder that never had an owner is removed when it is old, "
+          "unless one of its ranks lives") {
+  const temporary_folder all;
+  const auto make = [&](const std::string& name, std::chrono::hours age) {
+    fs::create_directory(all / name);
+    write_bytes((all / name) / "epoch", "text");
+    fs::last_write_time(all / name, fs::file_time_type::clock::now() - age);
+  };
+  using std::chrono::hours;
+  make("job-1-a.host-0.1", hours{1});
+  make("job-2-b.host-1.1", hours{0});
+  make("job-3-c.logs", hours{1});
+  make("job-4-d.host-0.2", hours{1});
+  {
+    const rank_process lives{all / "job-4-d.host-0.2"};
+    remove_ownerless(all.path().string());
+    CHECK_FALSE(fs::exists(all / "job-1-a.host-0.1"));
+    CHECK(fs::exists(all / "job-2-b.host-1.1/epoch"));
+    CHECK(fs::exists(all / "job-3-c.logs/epoch"));
+    CHECK(fs::exists(all / "job-4-d.host-0.2/epoch"));
+  }
+  remove_ownerless(all.path().string());
+  CHECK_FALSE(fs::exists(all / "job-4-d.host-0.2"));
 }
 
 TEST_CASE("who enters a folder that nobody owns finds nothing in it") {

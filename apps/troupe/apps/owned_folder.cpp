@@ -5,10 +5,15 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -25,6 +30,7 @@ namespace fs = std::filesystem;
 // owns the folder, and nobody can become an owner meanwhile.
 
 constexpr const char* owner_file = "owner";
+constexpr std::chrono::minutes time_to_become_owner{10};
 
 std::string owner_path(const std::string& folder) {
   return folder + "/" + owner_file;
@@ -59,7 +65,7 @@ void remove_contents(const std::string& folder) {
       fs::remove_all(entry.path(), ignored);
 }
 
-/// Under an exclusive lock. The folder gets another name first: who comes
+/// The folder gets another name first: who comes
 /// meanwhile makes a new one.
 void remove_folder(const std::string& folder) {
   const auto away = folder + ".gone-" + std::to_string(::getpid());
@@ -81,12 +87,42 @@ bool is_own(const std::string& folder) {
   }
 }
 
+/// Under an exclusive lock.
 void remove_if_ownerless(const std::string& folder) {
   const descriptor owner{::open(owner_path(folder).c_str(),
                                 O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   if (owner && lock_folder(owner, LOCK_EX | LOCK_NB)
       && is_still_in(folder, owner))
     remove_folder(folder);
+}
+
+/// A folder for the ranks of a host that has no owner: it is of an earlier
+/// version, or who made it was killed at once. One that has just been made may
+/// get an owner yet.
+bool may_be_forgotten(const fs::directory_entry& folder) {
+  const auto name = folder.path().filename().string();
+  if (!name.starts_with("job-") || name.find(".host-") == name.npos)
+    return false;
+  std::error_code failed;
+  const auto changed = folder.last_write_time(failed);
+  return !failed
+         && fs::file_time_type::clock::now() - changed > time_to_become_owner
+         && !fs::exists(fs::symlink_status(folder.path() / owner_file, failed));
+}
+
+/// True if a process of this user was started as a rank that meets others in
+/// the folder.
+bool has_rank(const std::string& folder) {
+  const auto variable =
+    std::string{'\0'} + "TROUPE_RENDEZVOUS=" + folder + '\0';
+  std::error_code ignored;
+  for (auto& process : fs::directory_iterator("/proc", ignored)) {
+    std::ifstream file{process.path() / "environ", std::ios::binary};
+    const std::string all{std::istreambuf_iterator<char>(file), {}};
+    if (('\0' + all).find(variable) != all.npos)
+      return true;
+  }
+  return false;
 }
 
 } // namespace
@@ -131,8 +167,11 @@ descriptor hold_folder(const std::string& path) {
 void remove_ownerless(const std::string& in) {
   std::error_code ignored;
   for (auto& entry : fs::directory_iterator(in, ignored))
-    if (entry.is_directory(ignored) && !entry.is_symlink(ignored))
+    if (entry.is_directory(ignored) && !entry.is_symlink(ignored)) {
       remove_if_ownerless(entry.path().string());
+      if (may_be_forgotten(entry) && !has_rank(entry.path().string()))
+        remove_folder(entry.path().string());
+    }
 }
 
 } // namespace troupe::apps

@@ -40,8 +40,10 @@ private:
 descriptor hold_folder(const std::string& path);
 
 /// Removes folders in `in` that had owners and have none any more: their
-/// processes were killed. Does nothing with others. What cannot be removed
-/// stays.
+/// processes were killed. Removes folders for the ranks of a host
+/// (`job-*.host-*`), too, that never had an owner, are older than ten minutes,
+/// and that no process of this user names in TROUPE_RENDEZVOUS. Does nothing
+/// with others. What cannot be removed stays.
 void remove_ownerless(const std::string& in);
 
 } // namespace troupe::apps

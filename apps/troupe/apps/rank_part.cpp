@@ -88,6 +88,16 @@ rank_part::~rank_part() {
     ::rmdir(folder_.c_str()); // fails while another rank has a file there
 }
 
+std::string rank_part::job() const {
+  if (!found_)
+    return "";
+  // Hydra's name of the job differs from host to host. All ranks know where
+  // rank 0 is, and no other job can be there.
+  if (found_->launcher == "mpiexec" && is_on_several_hosts())
+    return "mpiexec at " + found_->address + ":" + std::to_string(found_->port);
+  return found_->job;
+}
+
 void rank_part::require_epoch() const {
   if (!is_elastic())
     return;

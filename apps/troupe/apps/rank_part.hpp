@@ -60,6 +60,9 @@ public:
   std::size_t size() const noexcept { return found_ ? found_->size : 1; }
   bool is_first() const noexcept { return rank() == 0; }
   bool has_others() const noexcept { return size() > 1; }
+  /// Equal on all ranks of the job, and different from other jobs. Empty if no
+  /// launcher has started this process.
+  std::string job() const;
   bool is_on_several_hosts() const noexcept {
     return found_ && found_->local_size != found_->size;
   }

@@ -54,7 +54,8 @@ bool same_folders(const fs::path& a, const fs::path& b) {
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   for (auto& entry : fs::directory_iterator(folder))
-    names.push_back(entry.path().filename().string());
+    if (entry.path().filename() != "owner")
+      names.push_back(entry.path().filename().string());
   std::ranges::sort(names);
   return names;
 }
@@ -233,6 +234,26 @@ TEST_CASE("a snapshot loads on another number of devices") {
     training("resnet8", {"--devices", "cpu:3", "--steps", "7"}) + snapshots);
   CHECK(result.code == 0);
   CHECK(contains(result.err, "trained 2 steps"));
+}
+
+TEST_CASE("two runs do not use one folder at the same time") {
+  const temporary_folder folder;
+  const auto on =
+    training("digits", {"--devices", "cpu:1", "--steps", "1000000"})
+    + with_snapshots(folder / "s", {"--resume", "auto"});
+  run_troupe(on, [&](pid_t process, const std::string&) {
+    if (!fs::exists(folder / "s") || names_in(folder / "s").empty())
+      return false;
+    CHECK(fails_with(
+      run_troupe(on), 1,
+      {"s is used by another run (process " + std::to_string(process) + " on ",
+       "wait until it has ended, or use another folder"}));
+    ::kill(process, SIGKILL);
+    return true;
+  });
+  // The next run gets as far as to read the snapshots of the killed one.
+  CHECK(fails_with(run_troupe(on + words{"--seed", "6"}), 1,
+                   {"is of a run with seed 5, this run has 6"}));
 }
 
 TEST_CASE("wrong options of snapshots are refused") {

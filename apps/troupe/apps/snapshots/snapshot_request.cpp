@@ -25,7 +25,8 @@ snapshot_options requested_snapshots(const train_options& options,
                           .keep = options.keep,
                           .resume = !options.resume.empty(),
                           // A rank that comes late gets its state from others.
-                          .joins_others = part.is_late()};
+                          .joins_others = part.is_late(),
+                          .run = part.job()};
   if (!wanted.resume && !wanted.joins_others
       && snapshot_folder{wanted.folder, part.rank(), part.size()}.has_any())
     throw usage_error("--snapshots " + options.snapshots

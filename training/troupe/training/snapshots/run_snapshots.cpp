@@ -17,6 +17,9 @@ run_snapshots::run_snapshots(const snapshot_options& options,
     throw error(errc::invalid_argument, "no snapshots are to be kept");
   snapshot_folder folder{options.folder, rank.number, rank.ranks};
   folder.require_writable();
+  claim_.emplace(options.folder, options.run);
+  if (const auto& doubt = claim_->doubt())
+    notes_.push_back("warning: " + *doubt);
   if (options.resume) {
     found_ = folder.newest(memory_, [this](const std::string& why) {
       notes_.push_back("warning: a snapshot cannot be read: " + why);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/training/snapshots/folder_claim.hpp>
 #include <troupe/training/snapshots/snapshot.hpp>
 #include <troupe/training/snapshots/snapshot_options.hpp>
 #include <troupe/training/snapshots/snapshot_writer.hpp>
@@ -19,11 +20,12 @@ namespace troupe {
 /// Thread rule: one thread.
 class run_snapshots {
 public:
-  /// Reads the newest snapshot if the run goes on from it.
+  /// Claims the folder (`folder_claim`), and reads the newest snapshot if the
+  /// run goes on from it.
   ///
   /// Throws error(invalid_argument) if the snapshots are of another run, or if
-  /// there are some and the run does not go on from them; error(io_failure) if
-  /// nothing can be written there.
+  /// there are some and the run does not go on from them, or if another run
+  /// uses the folder; error(io_failure) if nothing can be written there.
   /// @param rank this process among those of the run
   run_snapshots(const snapshot_options& options, run_identity identity,
                 run_rank rank = {});
@@ -75,6 +77,7 @@ private:
   std::optional<snapshot> found_;
   std::vector<std::string> notes_;
   std::optional<std::string> failure_;
+  std::optional<folder_claim> claim_;
   std::optional<snapshot_writer> writer_; // uses all others
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <string>
 
 namespace troupe {
 
@@ -17,6 +18,10 @@ struct snapshot_options {
   /// The process joins a run that takes snapshots, and gets its state from the
   /// other processes. The folder may then have some.
   bool joins_others = false;
+  /// The same in all processes of the run, and no other run's; a line. Another
+  /// run that uses the folder at the same time is refused. Empty: the run has
+  /// no other process.
+  std::string run = {};
 };
 
 } // namespace troupe

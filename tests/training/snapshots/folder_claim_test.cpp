@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/training/snapshots/folder_claim.hpp>
+
+#include <support/caught.hpp>
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <optional>
+#include <string>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace troupe;
+using namespace troupe::test;
+
+TEST_SUITE("training.snapshots.folder_claim") {
+
+TEST_CASE("the processes of a run share its folder, another run is refused") {
+  const temporary_folder at;
+  const folder_claim first{at.path(), "job-1"};
+  const folder_claim second{at.path(), "job-1"};
+  CHECK_FALSE(first.doubt());
+  const auto e = caught([&] { const folder_claim other{at.path(), "job-2"}; });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(contains(e.message(), at.path().string() + " is used by another run"));
+  CHECK(
+    contains(e.message(), "process " + std::to_string(::getpid()) + " on "));
+  const folder_claim third{at.path(), "job-1"}; // the refused one left no trace
+}
+
+TEST_CASE("a run without a name shares its folder with nobody") {
+  const temporary_folder at;
+  std::optional<folder_claim> first{std::in_place, at.path(), ""};
+  CHECK(caught([&] {
+          const folder_claim other{at.path(), ""};
+        }).code()
+        == errc::invalid_argument);
+  first.reset();
+  const folder_claim next{at.path(), ""};
+}
+
+TEST_CASE("who was killed has no claim any more") {
+  const temporary_folder at;
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const auto process = ::fork();
+  if (process == 0) {
+    const folder_claim own{at.path(), "job-1"};
+    (void)!::write(ends[1], "", 1);
+    for (;;)
+      ::pause();
+  }
+  char byte = 0;
+  ::close(ends[1]);
+  CHECK(::read(ends[0], &byte, 1) == 1);
+  ::close(ends[0]);
+  const auto e = caught([&] { const folder_claim other{at.path(), "job-2"}; });
+  CHECK(contains(e.message(), "process " + std::to_string(process) + " on "));
+  ::kill(process, SIGKILL);
+  ::waitpid(process, nullptr, 0);
+  const folder_claim next{at.path(), "job-2"};
+}
+
+TEST_CASE("a folder that cannot have an owner is refused") {
+  const temporary_folder at;
+  ::mkdir((at / "owner").c_str(), 0700);
+  CHECK(caught([&] {
+          const folder_claim own{at.path(), ""};
+        }).code()
+        == errc::io_failure);
+}
+
+} // TEST_SUITE("training.snapshots.folder_claim")
