@@ -320,10 +320,12 @@ TEST_CASE_FIXTURE(bench, "a paused trainer answers all that is no batch") {
   const auto to = start(on_two_devices(2));
   CHECK(ask<trained_step>(self, to, next(0)).get().step == 0);
   CHECK_FALSE(tell(self, to, pause_training{}));
-  auto first = ask_for_step(to, 1), second = ask_for_step(to, 2);
+  using request = decltype(ask_for_step(to, 0));
+  std::vector<request> requests;
+  requests.push_back(ask_for_step(to, 1));
+  requests.push_back(ask_for_step(to, 2));
   check_answers_of_paused(*this, to, 1);
   CHECK_FALSE(tell(self, to, resume_training{}));
-  std::vector requests{std::move(first), std::move(second)};
   for (auto& got : collect<trained_step>(requests))
     CHECK(got.value.has_value());
 }
