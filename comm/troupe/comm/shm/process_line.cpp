@@ -5,11 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <climits>
-
 namespace troupe::comm::shm {
 
 namespace {
+
+constexpr std::uint32_t is_asleep = 1;
 
 /// Not a private futex: the word is in other processes, too.
 long futex(std::atomic<std::uint32_t>& word, int operation,
@@ -23,16 +23,23 @@ long futex(std::atomic<std::uint32_t>& word, int operation,
 void ring(process_line& process) noexcept {
   if (process.looking.load(std::memory_order_seq_cst) != 0)
     return;
-  process.bell.fetch_add(1, std::memory_order_seq_cst);
-  if (process.asleep.exchange(0, std::memory_order_seq_cst) != 0)
-    futex(process.bell, FUTEX_WAKE, INT_MAX);
+  auto before = process.bell.load(std::memory_order_relaxed);
+  while (!process.bell.compare_exchange_weak(before, (before | is_asleep) + 1,
+                                             std::memory_order_seq_cst)) {
+  }
+  if ((before & is_asleep) != 0)
+    futex(process.bell, FUTEX_WAKE, 1);
 }
 
 void sleep(process_line& own, std::uint32_t heard) noexcept {
-  own.asleep.store(1, std::memory_order_seq_cst);
-  if (own.bell.load(std::memory_order_seq_cst) == heard)
-    futex(own.bell, FUTEX_WAIT, heard);
-  own.asleep.store(0, std::memory_order_relaxed);
+  auto expected = heard;
+  auto asleep = heard | is_asleep;
+  if (!own.bell.compare_exchange_strong(expected, asleep,
+                                        std::memory_order_seq_cst))
+    return;
+  futex(own.bell, FUTEX_WAIT, asleep);
+  // If it was woken for nothing, it says that it is awake.
+  own.bell.compare_exchange_strong(asleep, heard, std::memory_order_seq_cst);
 }
 
 } // namespace troupe::comm::shm
