@@ -2,9 +2,11 @@
 // Measures the round trip of an empty parcel, by which one process tells
 // another that a value is ready, between two processes on a core each: through
 // shared memory while threads of both look for it (looking), or sleep (asleep),
-// over Gloo, in a group over Gloo that knows that both are on one host, and for
-// comparison 64 bytes over a plain TCP socket. All take turns, so that other
-// load on the machine affects them equally.
+// over Gloo, in a group over Gloo that knows that both are on one host. For
+// comparison, 64 bytes over a plain TCP socket, which either the thread that
+// waits reads itself, or a thread of its own that then wakes it: so must every
+// program that computes while messages come. All take turns, so that other load
+// on the machine affects them equally.
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/comm/communicator.hpp>
@@ -35,6 +37,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -142,20 +145,64 @@ public:
     }
   }
 
-private:
-  void send(const std::array<char, 64>& bytes) {
+  void send(const std::array<char, 64>& bytes) const {
     require(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL)
               == static_cast<ssize_t>(bytes.size()),
             "send");
   }
-  void receive(std::array<char, 64>& bytes) {
-    require(::recv(socket_, bytes.data(), bytes.size(), MSG_WAITALL)
-              == static_cast<ssize_t>(bytes.size()),
-            "recv");
+  /// False if the other side has sent the last one.
+  bool receive(std::array<char, 64>& bytes) const {
+    const auto came = ::recv(socket_, bytes.data(), bytes.size(), MSG_WAITALL);
+    require(came == 0 || came == static_cast<ssize_t>(bytes.size()), "recv");
+    return came > 0;
   }
+  void send_no_more() const { ::shutdown(socket_, SHUT_WR); }
+  std::size_t rank() const { return rank_; }
 
+private:
   std::size_t rank_;
   int socket_ = -1;
+};
+
+/// A connection on loopback that a thread reads, as `players` are told of
+/// parcels: rank 1 answers on this thread, rank 0 counts the answers.
+class served_socket {
+public:
+  served_socket(std::size_t rank, int listener, const sockaddr_in& at)
+    : socket_(rank, listener, at), thread_([this] { serve(); }) {}
+  ~served_socket() {
+    socket_.send_no_more();
+    thread_.join();
+  }
+  served_socket(const served_socket&) = delete;
+  served_socket& operator=(const served_socket&) = delete;
+
+  void play(std::size_t trips) {
+    for (std::size_t i = 0; i < trips && socket_.rank() == 0; ++i) {
+      const auto seen = came_.load(std::memory_order_acquire);
+      socket_.send({});
+      came_.wait(seen, std::memory_order_acquire);
+    }
+    total_ += trips;
+    while (came_.load(std::memory_order_acquire) < total_)
+      came_.wait(came_.load(std::memory_order_acquire));
+  }
+
+private:
+  void serve() {
+    std::array<char, 64> bytes{};
+    while (socket_.receive(bytes)) {
+      if (socket_.rank() == 1)
+        socket_.send(bytes);
+      came_.fetch_add(1, std::memory_order_release);
+      came_.notify_one();
+    }
+  }
+
+  plain_socket socket_;
+  std::atomic<std::size_t> came_{0};
+  std::size_t total_ = 0;
+  std::thread thread_;
 };
 
 /// A group over Gloo.
@@ -182,6 +229,7 @@ struct plan {
 void measure(std::size_t rank, const plan& wanted, const std::string& folder,
              int listener, const sockaddr_in& at) {
   plain_socket tcp{rank, listener, at};
+  served_socket served{rank, listener, at};
   players shm{
     std::move(comm::join_shm_group(
                 {.path = folder + "/socket", .process = rank, .processes = 2})
@@ -202,7 +250,8 @@ void measure(std::size_t rank, const plan& wanted, const std::string& folder,
   std::vector<contender> all{
     {"shm_looking", [&](std::size_t n) { shm.play(n, true); }},
     {"shm_asleep", [&](std::size_t n) { shm.play(n, false); }},
-    {"tcp_socket", [&](std::size_t n) { tcp.play(n); }}};
+    {"tcp_socket", [&](std::size_t n) { tcp.play(n); }},
+    {"tcp_socket_thread", [&](std::size_t n) { served.play(n); }}};
   if (gloo) {
     all.push_back({"gloo", [&](std::size_t n) { gloo->play(n, false); }});
     all.push_back(
@@ -242,7 +291,7 @@ int main(int argc, char** argv) {
   socklen_t size = sizeof at;
   require(::bind(listener, reinterpret_cast<sockaddr*>(&at), size) == 0,
           "bind");
-  require(::listen(listener, 1) == 0, "listen");
+  require(::listen(listener, 2) == 0, "listen");
   ::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
 
   auto folder =
