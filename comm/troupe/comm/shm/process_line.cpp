@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <climits>
+
 namespace troupe::comm::shm {
 
 namespace {
@@ -28,18 +30,15 @@ void ring(process_line& process) noexcept {
                                              std::memory_order_seq_cst)) {
   }
   if ((before & is_asleep) != 0)
-    futex(process.bell, FUTEX_WAKE, 1);
+    futex(process.bell, FUTEX_WAKE, INT_MAX);
 }
 
 void sleep(process_line& own, std::uint32_t heard) noexcept {
   auto expected = heard;
-  auto asleep = heard | is_asleep;
-  if (!own.bell.compare_exchange_strong(expected, asleep,
-                                        std::memory_order_seq_cst))
-    return;
-  futex(own.bell, FUTEX_WAIT, asleep);
-  // If it was woken for nothing, it says that it is awake.
-  own.bell.compare_exchange_strong(asleep, heard, std::memory_order_seq_cst);
+  const auto asleep = heard | is_asleep;
+  if (own.bell.compare_exchange_strong(expected, asleep,
+                                       std::memory_order_seq_cst))
+    futex(own.bell, FUTEX_WAIT, asleep);
 }
 
 } // namespace troupe::comm::shm

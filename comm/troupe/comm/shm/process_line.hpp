@@ -11,7 +11,8 @@ namespace troupe::comm::shm {
 /// How the others wake a process.
 struct alignas(cache_line) process_line {
   /// A futex: counts the changes of which the process was notified, in steps of
-  /// two. Odd while the process's own thread sleeps. Both are in one word: with
+  /// two. Odd while the process's own thread sleeps, and after it was woken for
+  /// nothing, until the next notice. Both are in one word: with
   /// a word for each, a notifier that has counted up and is late to see whether
   /// the thread sleeps would take the notice that is meant for the next one.
   std::atomic<std::uint32_t> bell{0};
@@ -32,7 +33,8 @@ struct alignas(cache_line) process_line {
 /// thread for nothing.
 void ring(process_line& process) noexcept;
 /// Sleeps until the bell no longer has the value `heard`, which was read by the
-/// same thread; or returns earlier. One thread of the process sleeps at a time.
+/// same thread; or returns earlier. Several threads of the process may sleep: a
+/// notice wakes all.
 void sleep(process_line& own, std::uint32_t heard) noexcept;
 ///@}
 
