@@ -10,7 +10,7 @@
 using namespace troupe;
 
 // What the one header brings beside what main() uses; the linker must find it.
-const auto all_of_it =
+[[maybe_unused]] const auto all_of_it =
   std::tuple{&spawn_trainer, &spawn_predictor, &graph::add_op,
              &graph::find_wrong_gradient, &make_prefetching_source};
 
