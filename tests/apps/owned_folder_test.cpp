@@ -3,6 +3,7 @@
 
 #include <support/caught.hpp>
 #include <support/files.hpp>
+#include <support/waiting_child.hpp>
 
 #include <doctest/doctest.h>
 
@@ -30,35 +31,14 @@ namespace fs = std::filesystem;
 
 /// A process that owns a folder until it is killed, and that has written a file
 /// there.
-class owner_process {
+class owner_process : public waiting_child {
 public:
-  explicit owner_process(const std::string& folder) {
-    int ends[2];
-    REQUIRE(::pipe(ends) == 0);
-    id_ = ::fork();
-    if (id_ == 0) {
-      const owned_folder own{folder};
-      write_bytes(folder + "/file", "text");
-      (void)!::write(ends[1], "", 1);
-      for (;;)
-        ::pause();
-    }
-    char byte = 0;
-    ::close(ends[1]);
-    CHECK(::read(ends[0], &byte, 1) == 1);
-    ::close(ends[0]);
-  }
-  ~owner_process() { kill(); }
-  void kill() {
-    if (id_ == 0)
-      return;
-    ::kill(id_, SIGKILL);
-    ::waitpid(id_, nullptr, 0);
-    id_ = 0;
-  }
-
-private:
-  pid_t id_ = 0;
+  explicit owner_process(const std::string& folder)
+    : waiting_child{[&](auto wait) {
+        const owned_folder own{folder};
+        write_bytes(folder + "/file", "text");
+        wait();
+      }} {}
 };
 
 /// A rank that meets others in a folder, until it is killed.

@@ -3,15 +3,14 @@
 
 #include <support/caught.hpp>
 #include <support/files.hpp>
+#include <support/waiting_child.hpp>
 
 #include <doctest/doctest.h>
 
-#include <csignal>
 #include <optional>
 #include <string>
 
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace troupe;
@@ -45,23 +44,14 @@ TEST_CASE("a run without a name shares its folder with nobody") {
 
 TEST_CASE("who was killed has no claim any more") {
   const temporary_folder at;
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  const auto process = ::fork();
-  if (process == 0) {
+  waiting_child owner{[&](auto wait) {
     const folder_claim own{at.path(), "job-1"};
-    (void)!::write(ends[1], "", 1);
-    for (;;)
-      ::pause();
-  }
-  char byte = 0;
-  ::close(ends[1]);
-  CHECK(::read(ends[0], &byte, 1) == 1);
-  ::close(ends[0]);
+    wait();
+  }};
   const auto e = caught([&] { const folder_claim other{at.path(), "job-2"}; });
-  CHECK(contains(e.message(), "process " + std::to_string(process) + " on "));
-  ::kill(process, SIGKILL);
-  ::waitpid(process, nullptr, 0);
+  CHECK(
+    contains(e.message(), "process " + std::to_string(owner.id()) + " on "));
+  owner.kill();
   const folder_claim next{at.path(), "job-2"};
 }
 

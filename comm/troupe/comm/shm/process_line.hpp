@@ -12,9 +12,9 @@ namespace troupe::comm::shm {
 struct alignas(cache_line) process_line {
   /// A futex: counts the changes of which the process was notified, in steps of
   /// two. Odd while the process's own thread sleeps, and after it was woken for
-  /// nothing, until the next notice. Both are in one word: with
-  /// a word for each, a notifier that has counted up and is late to see whether
-  /// the thread sleeps would take the notice that is meant for the next one.
+  /// nothing, until the next notice. Both are in one word. With a word for
+  /// each, a notifier that has counted up and is late to see whether the thread
+  /// sleeps would take the notice that is meant for the next one.
   std::atomic<std::uint32_t> bell{0};
   /// Number of threads that call `progress` all the time. Others read it after
   /// each change, so nothing else is in its line.
