@@ -8,6 +8,9 @@
 //     never read what they get
 //   dashboard_clients 8080 secret.txt --strangers 10000
 //     within the time, most of them with nonsense
+//   dashboard_clients 8080 secret.txt --strangers 10000 --elsewhere
+//     the same at a listener of this program: what the clients cost by
+//     themselves
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
@@ -29,6 +32,7 @@
 #include <exception>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -188,6 +192,36 @@ void crowd(const dashboard_place& place, std::size_t clients, double seconds) {
               served, given_up);
 }
 
+/// Takes connections in a thread of its own and closes them at once: the least
+/// that a server does with a stranger.
+class closing_listener {
+public:
+  closing_listener() {
+    accept();
+    thread_ = std::thread{[this] { system_.run(); }};
+  }
+  ~closing_listener() {
+    system_.stop();
+    thread_.join();
+  }
+  closing_listener(const closing_listener&) = delete;
+  closing_listener& operator=(const closing_listener&) = delete;
+
+  std::uint16_t port() const { return listener_.local_endpoint().port(); }
+
+private:
+  void accept() {
+    listener_.async_accept([this](auto failed, tcp::socket) {
+      if (failed != asio::error::operation_aborted)
+        accept();
+    });
+  }
+
+  asio::io_context system_;
+  tcp::acceptor listener_{system_, {asio::ip::address_v4::loopback(), 0}};
+  std::thread thread_;
+};
+
 std::string secret_in(const std::string& path) {
   std::ifstream file{path};
   std::string secret;
@@ -202,7 +236,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Clients of a live dashboard"};
   dashboard_place place;
   std::string secret;
-  bool watches = false;
+  bool watches = false, are_elsewhere = false;
   std::size_t stalled = 0, strangers = 0;
   double seconds = 3;
   app.add_option("PORT", place.port, "of the dashboard")->required();
@@ -214,9 +248,17 @@ int main(int argc, char** argv) {
   kinds->add_option("--strangers", strangers,
                     "so many within the time, most with nonsense");
   kinds->require_option(1);
+  app
+    .add_flag("--elsewhere", are_elsewhere,
+              "the strangers go to a listener of this program, not to the "
+              "dashboard")
+    ->needs("--strangers");
   CLI11_PARSE(app, argc, argv);
   try {
     place.secret = secret_in(secret);
+    std::optional<closing_listener> elsewhere;
+    if (are_elsewhere)
+      place.port = elsewhere.emplace().port();
     if (watches)
       watch(place, seconds);
     else if (stalled > 0)
