@@ -7,6 +7,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::graph;
@@ -180,6 +183,16 @@ TEST_CASE("empty braces in place of options are the defaults") {
   CHECK(same(optimizer::adagrad({}), optimizer::adagrad()));
   CHECK(same(optimizer::rmsprop({}), optimizer::rmsprop()));
   CHECK(same(optimizer::lamb({}), optimizer::lamb()));
+}
+
+TEST_CASE("an update rule is any of the optimizers, chosen when it runs") {
+  for (auto& [rule, type] :
+       std::vector<std::pair<optimizer::update_rule, std::string>>{
+         {optimizer::sgd(), "sgd"}, {optimizer::lamb(), "lamb"}}) {
+    network net;
+    rule.minimize(small_loss(net));
+    CHECK(updates(net).front().type == type);
+  }
 }
 
 TEST_CASE("update ops know the line of minimize") {

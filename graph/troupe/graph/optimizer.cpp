@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -108,25 +109,30 @@ struct update_writer {
   }
 };
 
-/// Makes the op that updates a parameter.
-using update_maker =
-  std::function<op_desc(update_writer&, const parameter_gradient&)>;
+} // namespace
+
+struct update_ops {
+  float learning_rate = 0;
+  /// Makes the op that updates a parameter.
+  std::function<op_desc(update_writer&, const parameter_gradient&)> make;
+};
+
+namespace {
 
 void append_updates(network& net, std::span<const parameter_gradient> all,
-                    float learning_rate, std::source_location at,
-                    const update_maker& make_update) {
-  update_writer writer{net, learning_rate, at};
+                    const update_ops& ops, std::source_location at) {
+  update_writer writer{net, ops.learning_rate, at};
   for (const auto& p : all)
-    net.append(make_update(writer, p), at);
+    net.append(ops.make(writer, p), at);
 }
 
 /// Appends the backward pass and the updates.
-std::vector<parameter_gradient>
-append_training(const variable_ref& loss, float learning_rate,
-                std::source_location at, const update_maker& make_update) {
+std::vector<parameter_gradient> append_training(const variable_ref& loss,
+                                                const update_ops& ops,
+                                                std::source_location at) {
   auto& net = loss.net();
   auto gradients = append_backward(net.main, loss.name(), net.schemas());
-  append_updates(net, gradients, learning_rate, at, make_update);
+  append_updates(net, gradients, ops, at);
   return gradients;
 }
 
@@ -153,196 +159,143 @@ std::vector<parameter_gradient> declare_gradients(network& net) {
 
 /// Appends updates from gradients that are fed.
 std::vector<parameter_gradient>
-append_updates(network& net, float learning_rate, std::source_location at,
-               const update_maker& make_update) {
+append_updates(network& net, const update_ops& ops, std::source_location at) {
   auto gradients = declare_gradients(net);
-  append_updates(net, gradients, learning_rate, at, make_update);
+  append_updates(net, gradients, ops, at);
   return gradients;
 }
 
-update_maker update_of(const sgd_options&) {
-  return [](update_writer& w, const parameter_gradient& p) {
-    return w.begin("sgd", p);
-  };
+op_desc update_op(const sgd_options&, update_writer& w,
+                  const parameter_gradient& p) {
+  return w.begin("sgd", p);
 }
 
-update_maker update_of(const momentum_options& options) {
-  return [options](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("momentum", p);
-    w.add_state_like(op, p, "Velocity", "velocity");
-    op.attributes.set("mu", options.mu);
-    op.attributes.set("use_nesterov", options.nesterov);
-    op.attributes.set("regularization_method",
-                      std::string{options.l2_decay > 0 ? "l2_decay" : ""});
-    op.attributes.set("regularization_coeff", options.l2_decay);
-    return op;
-  };
+op_desc update_op(const momentum_options& options, update_writer& w,
+                  const parameter_gradient& p) {
+  auto op = w.begin("momentum", p);
+  w.add_state_like(op, p, "Velocity", "velocity");
+  op.attributes.set("mu", options.mu);
+  op.attributes.set("use_nesterov", options.nesterov);
+  op.attributes.set("regularization_method",
+                    std::string{options.l2_decay > 0 ? "l2_decay" : ""});
+  op.attributes.set("regularization_coeff", options.l2_decay);
+  return op;
 }
 
-update_maker update_of(const adam_options& options) {
-  return [options](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("adam", p);
-    w.add_moments(op, p, options.beta1, options.beta2);
-    op.attributes.set("epsilon", options.epsilon);
-    op.attributes.set("lazy_mode", options.lazy);
-    return op;
-  };
+op_desc update_op(const adam_options& options, update_writer& w,
+                  const parameter_gradient& p) {
+  auto op = w.begin("adam", p);
+  w.add_moments(op, p, options.beta1, options.beta2);
+  op.attributes.set("epsilon", options.epsilon);
+  op.attributes.set("lazy_mode", options.lazy);
+  return op;
 }
 
-update_maker update_of(const adamw_options& options) {
-  return [options](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("adamw", p);
-    w.add_moments(op, p, options.beta1, options.beta2);
-    op.attributes.set("epsilon", options.epsilon);
-    op.attributes.set("coeff", options.weight_decay);
-    op.attributes.set("with_decay", options.weight_decay > 0);
-    op.attributes.set("lr_ratio", 1.0f);
-    op.attributes.set("lazy_mode", options.lazy);
-    return op;
-  };
+op_desc update_op(const adamw_options& options, update_writer& w,
+                  const parameter_gradient& p) {
+  auto op = w.begin("adamw", p);
+  w.add_moments(op, p, options.beta1, options.beta2);
+  op.attributes.set("epsilon", options.epsilon);
+  op.attributes.set("coeff", options.weight_decay);
+  op.attributes.set("with_decay", options.weight_decay > 0);
+  op.attributes.set("lr_ratio", 1.0f);
+  op.attributes.set("lazy_mode", options.lazy);
+  return op;
 }
 
-update_maker update_of(const adagrad_options& options) {
-  return [options](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("adagrad", p);
-    w.add_state_like(op, p, "Moment", "moment", options.initial_moment);
-    op.attributes.set("epsilon", options.epsilon);
-    return op;
-  };
+op_desc update_op(const adagrad_options& options, update_writer& w,
+                  const parameter_gradient& p) {
+  auto op = w.begin("adagrad", p);
+  w.add_state_like(op, p, "Moment", "moment", options.initial_moment);
+  op.attributes.set("epsilon", options.epsilon);
+  return op;
 }
 
-update_maker update_of(const rmsprop_options& options) {
-  return [options](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("rmsprop", p);
-    w.add_state_like(op, p, "Moment", "momentum");
-    w.add_state_like(op, p, "MeanSquare", "mean_square");
-    w.add_state_like(op, p, "MeanGrad", "mean_grad");
-    op.attributes.set("decay", options.rho);
-    op.attributes.set("epsilon", options.epsilon);
-    op.attributes.set("momentum", options.momentum);
-    op.attributes.set("centered", options.centered);
-    return op;
-  };
+op_desc update_op(const rmsprop_options& options, update_writer& w,
+                  const parameter_gradient& p) {
+  auto op = w.begin("rmsprop", p);
+  w.add_state_like(op, p, "Moment", "momentum");
+  w.add_state_like(op, p, "MeanSquare", "mean_square");
+  w.add_state_like(op, p, "MeanGrad", "mean_grad");
+  op.attributes.set("decay", options.rho);
+  op.attributes.set("epsilon", options.epsilon);
+  op.attributes.set("momentum", options.momentum);
+  op.attributes.set("centered", options.centered);
+  return op;
 }
 
-update_maker update_of(const lamb_options& options) {
-  return [options](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("lamb", p);
-    w.add_moments(op, p, options.beta1, options.beta2);
-    op.attributes.set("epsilon", options.epsilon);
-    op.attributes.set("weight_decay", options.weight_decay);
-    op.attributes.set("always_adapt", options.always_adapt);
-    return op;
-  };
+op_desc update_op(const lamb_options& options, update_writer& w,
+                  const parameter_gradient& p) {
+  auto op = w.begin("lamb", p);
+  w.add_moments(op, p, options.beta1, options.beta2);
+  op.attributes.set("epsilon", options.epsilon);
+  op.attributes.set("weight_decay", options.weight_decay);
+  op.attributes.set("always_adapt", options.always_adapt);
+  return op;
+}
+
+template <class Options>
+std::shared_ptr<const update_ops> ops_of(const Options& options) {
+  return std::make_shared<update_ops>(
+    update_ops{options.learning_rate,
+               [options](update_writer& w, const parameter_gradient& p) {
+                 return update_op(options, w, p);
+               }});
 }
 
 } // namespace
 
-sgd::sgd(const sgd_options& options) : options_(options) {
-  check_learning_rate(options.learning_rate);
-}
+update_rule::update_rule(std::shared_ptr<const update_ops> ops)
+  : ops_(std::move(ops)) {}
 
-std::vector<parameter_gradient> sgd::minimize(const variable_ref& loss,
-                                              std::source_location at) const {
-  return append_training(loss, options_.learning_rate, at, update_of(options_));
+std::vector<parameter_gradient>
+update_rule::minimize(const variable_ref& loss, std::source_location at) const {
+  return append_training(loss, *ops_, at);
 }
 
 std::vector<parameter_gradient>
-sgd::apply_gradients(network& net, std::source_location at) const {
-  return append_updates(net, options_.learning_rate, at, update_of(options_));
+update_rule::apply_gradients(network& net, std::source_location at) const {
+  return append_updates(net, *ops_, at);
 }
 
-momentum::momentum(const momentum_options& options) : options_(options) {
+sgd::sgd(const sgd_options& options) : update_rule(ops_of(options)) {
+  check_learning_rate(options.learning_rate);
+}
+
+momentum::momentum(const momentum_options& options)
+  : update_rule(ops_of(options)) {
   check_learning_rate(options.learning_rate);
   check_share("mu", options.mu);
   check_decay("l2_decay", options.l2_decay);
 }
 
-std::vector<parameter_gradient>
-momentum::minimize(const variable_ref& loss, std::source_location at) const {
-  return append_training(loss, options_.learning_rate, at, update_of(options_));
-}
-
-std::vector<parameter_gradient>
-momentum::apply_gradients(network& net, std::source_location at) const {
-  return append_updates(net, options_.learning_rate, at, update_of(options_));
-}
-
-adam::adam(const adam_options& options) : options_(options) {
+adam::adam(const adam_options& options) : update_rule(ops_of(options)) {
   check_adam(options);
 }
 
-std::vector<parameter_gradient> adam::minimize(const variable_ref& loss,
-                                               std::source_location at) const {
-  return append_training(loss, options_.learning_rate, at, update_of(options_));
-}
-
-std::vector<parameter_gradient>
-adam::apply_gradients(network& net, std::source_location at) const {
-  return append_updates(net, options_.learning_rate, at, update_of(options_));
-}
-
-adamw::adamw(const adamw_options& options) : options_(options) {
+adamw::adamw(const adamw_options& options) : update_rule(ops_of(options)) {
   check_adam(options);
   check_decay("weight_decay", options.weight_decay);
 }
 
-std::vector<parameter_gradient> adamw::minimize(const variable_ref& loss,
-                                                std::source_location at) const {
-  return append_training(loss, options_.learning_rate, at, update_of(options_));
-}
-
-std::vector<parameter_gradient>
-adamw::apply_gradients(network& net, std::source_location at) const {
-  return append_updates(net, options_.learning_rate, at, update_of(options_));
-}
-
-adagrad::adagrad(const adagrad_options& options) : options_(options) {
+adagrad::adagrad(const adagrad_options& options)
+  : update_rule(ops_of(options)) {
   check_learning_rate(options.learning_rate);
   check_epsilon(options.epsilon);
   check_decay("initial_moment", options.initial_moment);
 }
 
-std::vector<parameter_gradient>
-adagrad::minimize(const variable_ref& loss, std::source_location at) const {
-  return append_training(loss, options_.learning_rate, at, update_of(options_));
-}
-
-std::vector<parameter_gradient>
-adagrad::apply_gradients(network& net, std::source_location at) const {
-  return append_updates(net, options_.learning_rate, at, update_of(options_));
-}
-
-rmsprop::rmsprop(const rmsprop_options& options) : options_(options) {
+rmsprop::rmsprop(const rmsprop_options& options)
+  : update_rule(ops_of(options)) {
   check_learning_rate(options.learning_rate);
   check_share("rho", options.rho);
   check_epsilon(options.epsilon);
   check_share("momentum", options.momentum);
 }
 
-std::vector<parameter_gradient>
-rmsprop::minimize(const variable_ref& loss, std::source_location at) const {
-  return append_training(loss, options_.learning_rate, at, update_of(options_));
-}
-
-std::vector<parameter_gradient>
-rmsprop::apply_gradients(network& net, std::source_location at) const {
-  return append_updates(net, options_.learning_rate, at, update_of(options_));
-}
-
-lamb::lamb(const lamb_options& options) : options_(options) {
+lamb::lamb(const lamb_options& options) : update_rule(ops_of(options)) {
   check_adam(options);
   check_decay("weight_decay", options.weight_decay);
-}
-
-std::vector<parameter_gradient> lamb::minimize(const variable_ref& loss,
-                                               std::source_location at) const {
-  return append_training(loss, options_.learning_rate, at, update_of(options_));
-}
-
-std::vector<parameter_gradient>
-lamb::apply_gradients(network& net, std::source_location at) const {
-  return append_updates(net, options_.learning_rate, at, update_of(options_));
 }
 
 } // namespace troupe::graph::optimizer

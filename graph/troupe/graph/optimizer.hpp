@@ -4,6 +4,7 @@
 #include <troupe/graph/gradients.hpp>
 #include <troupe/graph/network.hpp>
 
+#include <memory>
 #include <source_location>
 #include <vector>
 
@@ -22,18 +23,13 @@ namespace troupe::graph::optimizer {
 /// be ambiguous: the compiler could also take it for an optimizer to copy.
 enum class default_options {};
 
-/// Options of `sgd`.
-struct sgd_options {
-  float learning_rate = 0.01f; ///< >= 0
-};
+/// Makes the update ops. Private to the library.
+struct update_ops;
 
-/// param -= learning_rate * grad.
-class sgd {
+/// What all optimizers are: a rule by which parameters are updated. They add
+/// constructors only, so an `update_rule` can hold a copy of any of them.
+class update_rule {
 public:
-  /// With the default options.
-  explicit sgd(default_options = {}) : sgd(sgd_options{}) {}
-  /// Throws error(invalid_argument) for an option outside its range.
-  explicit sgd(const sgd_options& options);
   /// Completes the network of `loss`; the ops remember `at`. Once per network.
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
@@ -47,8 +43,26 @@ public:
     network& net,
     std::source_location at = std::source_location::current()) const;
 
+protected:
+  /// Of an optimizer.
+  explicit update_rule(std::shared_ptr<const update_ops> ops);
+
 private:
-  sgd_options options_;
+  std::shared_ptr<const update_ops> ops_; // never changed: copies share them
+};
+
+/// Options of `sgd`.
+struct sgd_options {
+  float learning_rate = 0.01f; ///< >= 0
+};
+
+/// param -= learning_rate * grad.
+class sgd : public update_rule {
+public:
+  /// With the default options.
+  explicit sgd(default_options = {}) : sgd(sgd_options{}) {}
+  /// Throws error(invalid_argument) for an option outside its range.
+  explicit sgd(const sgd_options& options);
 };
 
 /// Options of `momentum`.
@@ -61,23 +75,12 @@ struct momentum_options {
 
 /// velocity = mu * velocity + grad; param -= learning_rate * velocity. With
 /// Nesterov: param -= learning_rate * (grad + mu * velocity).
-class momentum {
+class momentum : public update_rule {
 public:
   /// With the default options.
   explicit momentum(default_options = {}) : momentum(momentum_options{}) {}
   /// Throws error(invalid_argument) for an option outside its range.
   explicit momentum(const momentum_options& options);
-  /// Completes the network of `loss`; the ops remember `at`. Once per network.
-  std::vector<parameter_gradient>
-  minimize(const variable_ref& loss,
-           std::source_location at = std::source_location::current()) const;
-  /// See `sgd::apply_gradients`.
-  std::vector<parameter_gradient> apply_gradients(
-    network& net,
-    std::source_location at = std::source_location::current()) const;
-
-private:
-  momentum_options options_;
 };
 
 /// Options of `adam`.
@@ -92,23 +95,12 @@ struct adam_options {
 };
 
 /// Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
-class adam {
+class adam : public update_rule {
 public:
   /// With the default options.
   explicit adam(default_options = {}) : adam(adam_options{}) {}
   /// Throws error(invalid_argument) for an option outside its range.
   explicit adam(const adam_options& options);
-  /// Completes the network of `loss`; the ops remember `at`. Once per network.
-  std::vector<parameter_gradient>
-  minimize(const variable_ref& loss,
-           std::source_location at = std::source_location::current()) const;
-  /// See `sgd::apply_gradients`.
-  std::vector<parameter_gradient> apply_gradients(
-    network& net,
-    std::source_location at = std::source_location::current()) const;
-
-private:
-  adam_options options_;
 };
 
 /// Options of `adamw`.
@@ -124,23 +116,12 @@ struct adamw_options {
 
 /// Adam with param *= 1 - learning_rate * weight_decay before each step.
 /// Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019.
-class adamw {
+class adamw : public update_rule {
 public:
   /// With the default options.
   explicit adamw(default_options = {}) : adamw(adamw_options{}) {}
   /// Throws error(invalid_argument) for an option outside its range.
   explicit adamw(const adamw_options& options);
-  /// Completes the network of `loss`; the ops remember `at`. Once per network.
-  std::vector<parameter_gradient>
-  minimize(const variable_ref& loss,
-           std::source_location at = std::source_location::current()) const;
-  /// See `sgd::apply_gradients`.
-  std::vector<parameter_gradient> apply_gradients(
-    network& net,
-    std::source_location at = std::source_location::current()) const;
-
-private:
-  adamw_options options_;
 };
 
 /// Options of `adagrad`.
@@ -152,23 +133,12 @@ struct adagrad_options {
 
 /// moment += grad^2; param -= learning_rate * grad / (sqrt(moment) + epsilon).
 /// Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 2011.
-class adagrad {
+class adagrad : public update_rule {
 public:
   /// With the default options.
   explicit adagrad(default_options = {}) : adagrad(adagrad_options{}) {}
   /// Throws error(invalid_argument) for an option outside its range.
   explicit adagrad(const adagrad_options& options);
-  /// Completes the network of `loss`; the ops remember `at`. Once per network.
-  std::vector<parameter_gradient>
-  minimize(const variable_ref& loss,
-           std::source_location at = std::source_location::current()) const;
-  /// See `sgd::apply_gradients`.
-  std::vector<parameter_gradient> apply_gradients(
-    network& net,
-    std::source_location at = std::source_location::current()) const;
-
-private:
-  adagrad_options options_;
 };
 
 /// Options of `rmsprop`.
@@ -182,23 +152,12 @@ struct rmsprop_options {
 
 /// Tieleman and Hinton, "Lecture 6.5: rmsprop", 2012; centered: Graves,
 /// "Generating sequences with recurrent neural networks", 2013.
-class rmsprop {
+class rmsprop : public update_rule {
 public:
   /// With the default options.
   explicit rmsprop(default_options = {}) : rmsprop(rmsprop_options{}) {}
   /// Throws error(invalid_argument) for an option outside its range.
   explicit rmsprop(const rmsprop_options& options);
-  /// Completes the network of `loss`; the ops remember `at`. Once per network.
-  std::vector<parameter_gradient>
-  minimize(const variable_ref& loss,
-           std::source_location at = std::source_location::current()) const;
-  /// See `sgd::apply_gradients`.
-  std::vector<parameter_gradient> apply_gradients(
-    network& net,
-    std::source_location at = std::source_location::current()) const;
-
-private:
-  rmsprop_options options_;
 };
 
 /// Options of `lamb`.
@@ -213,23 +172,12 @@ struct lamb_options {
 
 /// You et al., "Large batch optimization for deep learning: training BERT in
 /// 76 minutes", ICLR 2020.
-class lamb {
+class lamb : public update_rule {
 public:
   /// With the default options.
   explicit lamb(default_options = {}) : lamb(lamb_options{}) {}
   /// Throws error(invalid_argument) for an option outside its range.
   explicit lamb(const lamb_options& options);
-  /// Completes the network of `loss`; the ops remember `at`. Once per network.
-  std::vector<parameter_gradient>
-  minimize(const variable_ref& loss,
-           std::source_location at = std::source_location::current()) const;
-  /// See `sgd::apply_gradients`.
-  std::vector<parameter_gradient> apply_gradients(
-    network& net,
-    std::source_location at = std::source_location::current()) const;
-
-private:
-  lamb_options options_;
 };
 
 } // namespace troupe::graph::optimizer
