@@ -10,6 +10,7 @@
 #include <actors/application.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
+#include <support/child_process.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -17,13 +18,9 @@
 #include <caf/io/middleman.hpp>
 #include <caf/scoped_actor.hpp>
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <csignal>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,25 +33,6 @@ TEST_SUITE("actors.two_processes") {
 namespace {
 
 constexpr int steps = 5;
-
-struct pipe_pair {
-  std::array<int, 2> ends{};
-  pipe_pair() { REQUIRE(::pipe(ends.data()) == 0); }
-  ~pipe_pair() {
-    ::close(ends[0]);
-    ::close(ends[1]);
-  }
-  template <class T>
-  void put(T value) const {
-    [[maybe_unused]] auto n = ::write(ends[1], &value, sizeof value);
-  }
-  template <class T>
-  T get() const {
-    T value{};
-    REQUIRE(::read(ends[0], &value, sizeof value) == sizeof value);
-    return value;
-  }
-};
 
 executor_options options_for(const small_net& net,
                              graph::merge_strategy strategy) {
@@ -72,26 +50,6 @@ node_options node(std::size_t process) {
   n.process = process;
   n.timeout_ms = 20000;
   return n;
-}
-
-/// Runs `act` in a child process, which then ends.
-pid_t in_child(const std::function<void()>& act) {
-  const auto child = ::fork();
-  if (child != 0)
-    return child;
-  try {
-    act();
-    ::_exit(0);
-  } catch (const std::exception& e) {
-    (void)!::write(2, e.what(), std::char_traits<char>::length(e.what()));
-    ::_exit(1);
-  }
-}
-
-int exit_code(pid_t child) {
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 void split_run_agrees(const small_net& net, graph::merge_strategy strategy) {
