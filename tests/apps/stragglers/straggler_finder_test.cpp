@@ -280,6 +280,34 @@ TEST_CASE("a rank that is preempted is not called slow") {
   }
 }
 
+TEST_CASE("an op that is a little slower is named later while ranks share "
+          "their cores") {
+  constexpr auto least_shared = straggler_finder::least_shared_windows;
+  struct row {
+    double factor;
+    std::size_t shared, named_after;
+  };
+  for (const auto& [factor, shared, named_after] :
+       {row{1.3, 0, least_windows}, row{1.3, 3, least_windows + 2},
+        row{1.3, 100, least_shared}, row{2.5, 100, least_windows}}) {
+    job of{1};
+    straggler_finder finder{2};
+    std::size_t windows = 0;
+    const auto window = [&] {
+      std::vector all{of.rank(), of.rank({{"conv2d", "conv_4", factor}})};
+      if (windows <= shared)
+        all[0].preempted = 0.2f; // the other rank's caches are shared as well
+      return all;
+    };
+    const auto found = first_named(finder, window, windows, least_shared);
+    CAPTURE(factor);
+    CAPTURE(shared);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].output == "conv_4");
+    CHECK(windows == named_after);
+  }
+}
+
 TEST_CASE("ranks that differ by noise are not accused") {
   for (unsigned seed = 0; seed < 20; ++seed)
     for (const double noise : {0.02, 0.1, 0.3})

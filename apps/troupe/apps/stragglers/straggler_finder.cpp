@@ -24,6 +24,8 @@ constexpr double most_likely = 0.005;
 constexpr double least_share = 0.01;
 constexpr double least_ms = op_times::least_ns / ns_per_ms;
 constexpr double most_preempted = 0.05;
+/// What programs on the same cores do to an op is less.
+constexpr double most_by_sharing = 2;
 /// So many ops say whether what they have in common is slow: fewer do not.
 constexpr std::size_t least_ops = 3;
 /// Of an op in a window, on each rank.
@@ -226,18 +228,21 @@ void straggler_finder::variation::add(double excess) {
   variance += (excess * excess - variance) / windows;
 }
 
-bool straggler_finder::slow_row::add(double excess, bool is_covered,
-                                     const variation& usual) {
+bool straggler_finder::slow_row::add(double excess, bool shares_cores,
+                                     bool is_covered, const variation& usual) {
   has_skipped_ = false;
-  if (excesses_.size() < most_windows)
+  if (excesses_.size() < most_windows) {
     excesses_.push_back(excess);
+    const auto counts_less = shares_cores && excess < std::log(most_by_sharing);
+    weight_ += counts_less ? 1 : least_shared_windows / least_windows;
+  }
   return stands_out(usual) && !is_covered && !std::exchange(is_told_, true);
 }
 
 bool straggler_finder::slow_row::stands_out(const variation& usual) const {
   if (excesses_.size() >= most_windows)
     return true;
-  return excesses_.size() >= least_windows
+  return weight_ >= least_shared_windows
          && trace::quantile(excesses_, 0.5)
               >= least_deviations * std::sqrt(usual.variance);
 }
@@ -254,12 +259,16 @@ bool straggler_finder::slow_row::skip(variation& usual) {
 std::vector<straggler>
 straggler_finder::add(const std::vector<op_digest>& window) {
   const auto ops = index_of(window);
+  const auto is_preempted = [](const op_digest& of) {
+    return of.preempted > most_preempted;
+  };
+  const auto shares_cores = std::ranges::any_of(window, is_preempted);
   std::vector<straggler> named;
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     auto& rows = rows_[rank];
     std::set<op_key> slow;
-    const auto is_preempted = window[rank].preempted > most_preempted;
-    for (auto& found : rank_comparison{ops, rank}.findings(is_preempted)) {
+    const rank_comparison compared{ops, rank};
+    for (auto& found : compared.findings(is_preempted(window[rank]))) {
       const op_key what{found.what.type, found.what.output};
       auto& usual = usual_[what];
       if (!found.is_slow) {
@@ -267,7 +276,7 @@ straggler_finder::add(const std::vector<op_digest>& window) {
         continue;
       }
       slow.insert(what);
-      if (rows[what].add(found.excess, found.is_covered, usual))
+      if (rows[what].add(found.excess, shares_cores, found.is_covered, usual))
         named.push_back(found.what);
     }
     for (auto row = rows.begin(); row != rows.end();)

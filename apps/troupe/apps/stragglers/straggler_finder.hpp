@@ -47,6 +47,11 @@ std::string text_of(const straggler& found, std::size_t ranks,
 /// quarter longer for some dozen steps, again and again, now on this rank and
 /// now on that one.
 ///
+/// While ranks share their cores with other programs, they share caches and
+/// memory with them, too: that can make an op slower on one rank for as long as
+/// a program runs there. Windows in which any rank was preempted for more than
+/// a twentieth of its time therefore count a third: twelve of them name an op.
+///
 /// Times are divided by the factor of what is larger, a slow type or the rank:
 /// so a slow core makes a slow rank, not slow ops. Ops of a slow type are not
 /// named. The time that threads wait for cores is no slowness of ops: a rank
@@ -64,8 +69,10 @@ public:
 
   ///@{
   /// Windows that must agree before something is named: if it stands out from
-  /// how it usually varies, and if it does not.
+  /// how it usually varies; the same while ranks share their cores; and if it
+  /// does not stand out.
   static constexpr std::size_t least_windows = 4;
+  static constexpr std::size_t least_shared_windows = 3 * least_windows;
   static constexpr std::size_t most_windows = 25;
   ///@}
 
@@ -83,9 +90,11 @@ private:
   public:
     /// Adds a window. True if it is to be named.
     /// @param excess logarithm of the factor
+    /// @param shares_cores a rank was preempted
     /// @param is_covered it is slow because its type is: it keeps its windows,
     ///   and is named if it is slow without the type
-    bool add(double excess, bool is_covered, const variation& usual);
+    bool add(double excess, bool shares_cores, bool is_covered,
+             const variation& usual);
     /// In this window, it was not slow. True if the row ends: windows that did
     /// not lead to a name are then part of how it usually varies.
     bool skip(variation& usual);
@@ -94,6 +103,7 @@ private:
     bool stands_out(const variation& usual) const;
 
     std::vector<double> excesses_;
+    std::size_t weight_ = 0;   // of a window: of `least_shared_windows`
     bool has_skipped_ = false; // the latest window
     bool is_told_ = false;
   };
