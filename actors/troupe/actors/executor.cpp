@@ -107,11 +107,11 @@ bool executor::impl::feeds_a_share() const {
 }
 
 std::int64_t executor::impl::check(const feed_map& feeds) const {
-  const auto own = std::ranges::count_if(
+  const auto here = std::ranges::count_if(
     std::views::iota(std::size_t{0}, devices.size()),
     [at = where()](std::size_t d) { return at.is_here(d); });
   return actors::check_feeds(feeds, feeds_needed, program->main(),
-                             static_cast<std::size_t>(own), feeds_a_share());
+                             static_cast<std::size_t>(here), feeds_a_share());
 }
 
 feed_map executor::impl::own_share(const feed_map& batch) const {

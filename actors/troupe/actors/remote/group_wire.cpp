@@ -34,7 +34,7 @@ arena& group_wire::memory() {
   return shared ? *shared : host_memory_;
 }
 
-void group_wire::record(event_kind kind, const channel& on, step_id step,
+void group_wire::record(event_kind kind, const channel_route& on, step_id step,
                         std::size_t bytes) noexcept {
   if (trace_.wants(level_of(kind)))
     trace_.record(kind, on.ops.send, step, bytes, on.ops.recv);

@@ -50,7 +50,7 @@ public:
 private:
   enum class item_kind : std::uint32_t { value, failure, taken };
   /// The two ops, and their devices, which are ranks.
-  struct channel {
+  struct channel_route {
     graph::transfer ops;
     std::uint32_t sender, receiver;
   };
@@ -58,7 +58,7 @@ private:
   void post(std::size_t from, std::size_t to, item_kind kind,
             std::uint32_t channel, step_id step, encoded_value content);
   encoded_value encoded(const error& failure);
-  void record(event_kind kind, const channel& on, step_id step,
+  void record(event_kind kind, const channel_route& on, step_id step,
               std::size_t bytes) noexcept;
   void arrived(std::size_t from, const comm::parcel_label& label,
                std::span<const std::byte> content) noexcept override;
@@ -71,7 +71,7 @@ private:
   std::size_t own_device_; // any
   recorder& trace_;
   std::function<void(std::size_t, const std::string&)> lost_;
-  std::vector<channel> channels_;
+  std::vector<channel_route> channels_;
   std::vector<bool> is_own_; // by device
   arena host_memory_{make_host_memory_source()};
 };

@@ -238,12 +238,12 @@ private:
   void evaluation_ended(const ended_evaluation& ended) {
     const auto found = std::ranges::find(evaluations_, ended.number,
                                          &running_evaluation::number);
-    auto done = std::move(*found);
+    auto evaluated = std::move(*found);
     evaluations_.erase(found);
-    actors::deliver_to(done.promise, [&] {
+    actors::deliver_to(evaluated.promise, [&] {
       if (ended.outcome->failure)
         throw *ended.outcome->failure;
-      return evaluation_of(session_->program(), *done.feeds,
+      return evaluation_of(session_->program(), *evaluated.feeds,
                            ended.outcome->result);
     });
     queue_.ended();
@@ -274,11 +274,11 @@ private:
   }
 
   void snapshot_written(const std::optional<std::string>& failure) {
-    auto done = *std::exchange(snapshot_, std::nullopt);
+    auto written = *std::exchange(snapshot_, std::nullopt);
     if (failure)
-      done.promise.deliver(to_caf(error(errc::io_failure, *failure)));
+      written.promise.deliver(to_caf(error(errc::io_failure, *failure)));
     else
-      done.promise.deliver(std::move(done.answer));
+      written.promise.deliver(std::move(written.answer));
     queue_.ended_writing();
     settle();
   }
