@@ -267,13 +267,13 @@ void backward_pass::differentiate(const op_desc& forward) {
   auto wanted = [this](const std::string& name) {
     return wanted_.contains(name);
   };
-  for (auto& op : make_gradient(schema, {forward, wanted}))
-    append(std::move(op), forward);
-  for (const auto& group : schema.gradient.groups)
-    for_each_argument(forward.inputs, group, [&](const std::string& name) {
-      if (wanted(name))
+  for (auto& op : make_gradient(schema, {forward, wanted})) {
+    for (const auto& gradient : op.output_names())
+      if (const auto name = variable_of(gradient);
+          wanted(name) && gradient == gradient_name(name))
         live_.insert(name);
-    });
+    append(std::move(op), forward);
+  }
 }
 
 bool backward_pass::is_live(const op_desc& forward,
