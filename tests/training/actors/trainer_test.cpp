@@ -330,6 +330,33 @@ TEST_CASE_FIXTURE(bench, "a paused trainer answers all that is no batch") {
     CHECK(got.value.has_value());
 }
 
+TEST_CASE_FIXTURE(bench, "a snapshot of a paused trainer is of the steps that "
+                         "were done, and has none of the batches that wait") {
+  const temporary_folder folder;
+  auto options = on_two_devices();
+  options.session.snapshots.folder = folder.path();
+  const auto expected = losses_of_executor(*this, 3);
+  {
+    const auto to = start(options);
+    ask<trained_step>(self, to, next(0)).get();
+    CHECK_FALSE(tell(self, to, pause_training{}));
+    auto waits = ask_for_step(to, 9);
+    CHECK(ask<taken_snapshot>(self, to, take_snapshot{}).get().steps == 1);
+    CHECK(ask<trainer_state>(self, to, ask_state{}).get().waiting == 1);
+    self->monitor(to);
+    ask<trainer_state>(self, to, stop_training{}).get();
+    waits.receive(
+      [](const trained_step&) { FAIL("trained"); },
+      [](const caf::error& why) { CHECK(code_of(why) == errc::cancelled); });
+    self->receive([](const caf::down_msg&) {}); // it holds the folder no more
+  }
+  options.session.snapshots.resume = true;
+  const auto to = start(options);
+  CHECK(ask<trainer_state>(self, to, ask_state{}).get().steps == 1);
+  for (std::uint64_t i = 1; i < 3; ++i)
+    CHECK(ask<trained_step>(self, to, next(i)).get().loss == expected[i]);
+}
+
 TEST_CASE_FIXTURE(bench, "a trainer whose run is paused on a board answers, "
                          "lets single steps through, and stops") {
   run_pace* pace = nullptr;
