@@ -148,15 +148,6 @@ TEST_CASE_FIXTURE(picky,
   CHECK(net_module->gradient("batch_norm_0.b_0"));
 }
 
-TEST_CASE_FIXTURE(mlp, "a second derivative is refused in one line") {
-  data_parallel model{net_module, ids("cpu:2")};
-  const auto made = model.forward(torch["mlp5.x"]);
-  const auto first = made.backward({torch["mlp5.y.grad"]});
-  const auto e = caught([&] { first.backward(first.outputs); });
-  CHECK(e.code() == errc::unsupported_op);
-  CHECK(says(e, "there are no second derivatives"));
-}
-
 TEST_CASE_FIXTURE(picky, "a second thread in a model is refused, and the first "
                          "goes on") {
   std::latch is_inside{1}, is_refused{1};

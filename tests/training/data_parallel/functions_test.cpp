@@ -105,7 +105,11 @@ TEST_CASE(
   // Of a chunk that nobody needs, the gradient is zero; of none, nothing.
   CHECK(values_of(cut.backward({tensor{}, dy[1]}).outputs[0])
         == floats{0, 0, 0, 0, 20, 21});
-  CHECK_FALSE(cut.backward({tensor{}, tensor{}}).outputs[0]);
+  const auto none = cut.backward({tensor{}, tensor{}});
+  CHECK_FALSE(none.outputs[0]);
+  CHECK(values_of(none.backward({counting({3, 2}, 7)}).outputs[1])
+        == floats{11, 12});
+  CHECK_FALSE(none.backward({tensor{}}).outputs[1]);
   CHECK(caught([&] { cut.backward({dy[0]}); }).code()
         == errc::invalid_argument);
 }
@@ -121,6 +125,11 @@ TEST_CASE("scalars are gathered to a vector, and their gradients are scalars") {
   CHECK(parts.outputs[2].dims() == shape{});
   CHECK(values_of(parts.outputs[2]) == floats{7});
   CHECK(values_of(parts.backward(parts.outputs).outputs[0]) == floats{5, 6, 7});
+  const auto none = joined.backward({tensor{}});
+  CHECK_FALSE(none.outputs[2]);
+  CHECK(values_of(
+          none.backward({tensor{}, tensor_of({}, {4}), tensor{}}).outputs[0])
+        == floats{0, 4, 0});
 }
 
 TEST_CASE("extents of chunks can be given") {
@@ -185,6 +194,12 @@ TEST_CASE("the gradient of a broadcast is a sum in the order of devices") {
   CHECK(values_of(sums.outputs[0]) == floats{0, 6});
   CHECK_FALSE(sums.outputs[1]);
   CHECK(broadcast(on, {x, y}, 2).outputs.size() == 4);
+  // The gradient of the sum is a broadcast; what is missing stays so.
+  const auto again = sums.backward({x, tensor{}});
+  REQUIRE(again.outputs.size() == 6);
+  CHECK(distance(again.outputs[4], x) == 0);
+  CHECK_FALSE(again.outputs[5]);
+  CHECK(values_of(again.backward(copies.outputs).outputs[0]) == floats{0, 3});
 }
 
 TEST_CASE("a kernel that writes a copy of a broadcast writes other memory") {

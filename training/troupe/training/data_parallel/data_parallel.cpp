@@ -37,25 +37,25 @@ void check_count(std::size_t given, std::size_t wanted,
                                           + std::to_string(wanted));
 }
 
-/// The gradient of a backward pass. Its programs have no gradient ops.
-differentiable no_second_derivative(const tensors&) {
+differentiable no_third_derivative(const tensors&) {
   throw error(errc::unsupported_op,
-              "gradients of a module cannot be differentiated again: there are "
-              "no second derivatives");
+              "second gradients of a module cannot be differentiated again: "
+              "there are no third derivatives");
 }
 
-/// A gradient has the dtype and shape of its output.
-void check_gradient(const tensor& gradient, const tensor& output,
-                    const std::string& name) {
-  if (gradient.type() != output.type())
+/// A gradient has the dtype and shape of its value.
+/// @param what "the output" or "the input"
+void check_gradient(const tensor& gradient, const tensor& value,
+                    const std::string& what, const std::string& name) {
+  if (gradient.type() != value.type())
     throw error(errc::dtype_mismatch,
                 "the gradient is " + std::string{to_string(gradient.type())}
-                  + ", the output " + std::string{to_string(output.type())},
+                  + ", " + what + " " + std::string{to_string(value.type())},
                 {.variable = name});
-  if (!(gradient.dims() == output.dims()))
+  if (!(gradient.dims() == value.dims()))
     throw error(errc::shape_mismatch,
-                "the gradient has shape " + to_string(gradient.dims())
-                  + ", the output " + to_string(output.dims()),
+                "the gradient has shape " + to_string(gradient.dims()) + ", "
+                  + what + " " + to_string(value.dims()),
                 {.variable = name});
 }
 
@@ -66,6 +66,34 @@ struct scattered_arguments {
   std::vector<differentiable> ways;
   std::size_t replicas() const { return by_replica.size(); }
 };
+
+/// A forward pass, for its backward passes.
+struct whole_pass {
+  scattered_arguments args;
+  std::vector<replica_pass> passes;
+  std::vector<differentiable> gathered; // by output
+};
+
+/// A backward pass, for its gradient.
+struct whole_backward {
+  std::vector<tensors> chunks;        // by replica: what it was given
+  std::vector<differentiable> cuts;   // by output: how that was cut
+  std::vector<differentiable> joined; // by input: how the results were joined
+};
+
+/// Joins values of inputs over the replicas, as the inputs were cut.
+std::vector<differentiable>
+joined_as_inputs(const scattered_arguments& args,
+                 const std::vector<tensors>& by_replica) {
+  std::vector<differentiable> joined;
+  for (std::size_t i = 0; i < args.ways.size(); ++i) {
+    tensors chunks;
+    for (auto& of_replica : by_replica)
+      chunks.push_back(of_replica[i]);
+    joined.push_back(args.ways[i].backward(chunks));
+  }
+  return joined;
+}
 
 } // namespace
 
@@ -81,16 +109,17 @@ struct data_parallel::impl : std::enable_shared_from_this<impl> {
   differentiable forward(arguments args);
   tensors evaluate(arguments args);
   std::vector<differentiable> gather(const std::vector<tensors>& by_replica);
-  std::vector<tensors>
-  scatter_gradients(const tensors& given,
-                    const std::vector<differentiable>& from);
-  tensors backward(const scattered_arguments& args,
-                   const std::vector<replica_pass>& passes,
-                   const std::vector<differentiable>& gathered,
-                   const tensors& given);
-  void add_gradients(std::vector<replica_gradients>& terms);
-  tensors gradients_of_inputs(const scattered_arguments& args,
-                              const std::vector<replica_gradients>& made);
+  void scatter_gradients(const tensors& given, const whole_pass& of,
+                         whole_backward& made) const;
+  differentiable backward(const std::shared_ptr<const whole_pass>& of,
+                          const tensors& given);
+  std::vector<tensors> scatter_second(const tensors& given,
+                                      const whole_backward& first) const;
+  tensors second_backward(const whole_pass& of, const whole_backward& first,
+                          const tensors& given);
+  void add_gradients(const std::vector<graph::parameter_gradient>& gradients,
+                     std::vector<std::vector<variable>> by_replica);
+  void complete_gradients();
   void update();
 
   one_at_a_time::call enter() { return {use, "the model"}; }
@@ -105,6 +134,8 @@ struct data_parallel::impl : std::enable_shared_from_this<impl> {
   std::optional<std::size_t> output;
   std::vector<std::unique_ptr<replica>> replicas;
   std::optional<executor> updates;
+  /// Made when they are first needed.
+  std::shared_ptr<const second_programs> second;
   std::size_t last_replicas = 0;
   one_at_a_time use;
 };
@@ -254,15 +285,15 @@ differentiable data_parallel::impl::forward(arguments args) {
   differentiable result;
   for (auto& g : gathered)
     result.outputs.push_back(g.outputs.front());
-  if (programs().backward)
-    result.backward = [self = shared_from_this(),
-                       scattered = std::move(scattered),
-                       passes = std::move(passes),
-                       gathered = std::move(gathered)](const tensors& given) {
-      const auto here = self->enter();
-      return differentiable{self->backward(scattered, passes, gathered, given),
-                            no_second_derivative};
-    };
+  if (!programs().backward)
+    return result;
+  auto pass = std::make_shared<const whole_pass>(
+    whole_pass{std::move(scattered), std::move(passes), std::move(gathered)});
+  result.backward = [self = shared_from_this(),
+                     pass = std::move(pass)](const tensors& given) {
+    const auto here = self->enter();
+    return self->backward(pass, given);
+  };
   return result;
 }
 
@@ -280,12 +311,12 @@ tensors data_parallel::impl::evaluate(arguments args) {
   return outputs;
 }
 
-/// By replica: a gradient per output, or none.
-std::vector<tensors> data_parallel::impl::scatter_gradients(
-  const tensors& given, const std::vector<differentiable>& from) {
+void data_parallel::impl::scatter_gradients(const tensors& given,
+                                            const whole_pass& of,
+                                            whole_backward& made) const {
   auto& p = programs();
   check_count(given.size(), p.outputs.size(), "gradients of outputs");
-  std::vector<tensors> by_replica;
+  made.chunks.resize(of.passes.size());
   bool has_one = false;
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i] && p.given[i].empty())
@@ -294,54 +325,130 @@ std::vector<tensors> data_parallel::impl::scatter_gradients(
                   "one",
                   {.variable = p.outputs[i]});
     if (given[i])
-      check_gradient(given[i], from[i].outputs.front(), p.outputs[i]);
+      check_gradient(given[i], of.gathered[i].outputs.front(), "the output",
+                     p.outputs[i]);
     has_one = has_one || given[i];
-    const auto chunks = from[i].backward({given[i]}).outputs;
-    by_replica.resize(chunks.size());
-    for (std::size_t r = 0; r < chunks.size(); ++r)
-      by_replica[r].push_back(chunks[r]);
+    made.cuts.push_back(of.gathered[i].backward({given[i]}));
+    for (std::size_t r = 0; r < made.chunks.size(); ++r)
+      made.chunks[r].push_back(made.cuts.back().outputs[r]);
   }
   if (!has_one)
     throw error(errc::invalid_argument, "no output has a gradient");
+}
+
+differentiable
+data_parallel::impl::backward(const std::shared_ptr<const whole_pass>& of,
+                              const tensors& given) {
+  whole_backward first;
+  scatter_gradients(given, *of, first);
+  auto made =
+    on_replicas<replica_gradients>(of->passes.size(), [&](std::size_t r) {
+      return replicas[r]->backward(of->passes[r], first.chunks[r]);
+    });
+  std::vector<tensors> inputs;
+  std::vector<std::vector<variable>> parameters;
+  for (auto& m : made) {
+    inputs.push_back(std::move(m.inputs));
+    parameters.push_back(std::move(m.parameters));
+  }
+  first.joined = joined_as_inputs(of->args, inputs);
+  add_gradients(programs().gradients, std::move(parameters));
+  differentiable result;
+  for (auto& j : first.joined)
+    result.outputs.push_back(j.outputs.front());
+  result.backward = [self = shared_from_this(), of,
+                     first = std::move(first)](const tensors& again) {
+    const auto here = self->enter();
+    return differentiable{self->second_backward(*of, first, again),
+                          no_third_derivative};
+  };
+  return result;
+}
+
+/// By replica: the gradient of each input's gradient, or none.
+std::vector<tensors>
+data_parallel::impl::scatter_second(const tensors& given,
+                                    const whole_backward& first) const {
+  auto& p = programs();
+  check_count(given.size(), p.inputs.size(), "gradients of inputs' gradients");
+  std::vector<tensors> by_replica(first.chunks.size(), tensors(given.size()));
+  bool has_one = false;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!given[i])
+      continue;
+    const auto& gradient = first.joined[i].outputs.front();
+    if (!gradient)
+      throw error(errc::invalid_argument,
+                  "the input has no gradient to differentiate",
+                  {.variable = p.inputs[i]});
+    check_gradient(given[i], gradient, "the input", p.inputs[i]);
+    has_one = true;
+    const auto chunks = first.joined[i].backward({given[i]}).outputs;
+    for (std::size_t r = 0; r < by_replica.size(); ++r)
+      by_replica[r][i] = chunks[r];
+  }
+  if (!has_one)
+    throw error(errc::invalid_argument, "no input's gradient has a gradient");
   return by_replica;
 }
 
-tensors data_parallel::impl::backward(
-  const scattered_arguments& args, const std::vector<replica_pass>& passes,
-  const std::vector<differentiable>& gathered, const tensors& given) {
-  const auto chunks = scatter_gradients(given, gathered);
-  auto made = on_replicas<replica_gradients>(passes.size(), [&](std::size_t r) {
-    return replicas[r]->backward(passes[r], chunks[r]);
-  });
-  auto of_inputs = gradients_of_inputs(args, made);
-  add_gradients(made);
-  return of_inputs;
-}
-
-tensors data_parallel::impl::gradients_of_inputs(
-  const scattered_arguments& args, const std::vector<replica_gradients>& made) {
-  tensors found;
-  for (std::size_t i = 0; i < args.ways.size(); ++i) {
-    tensors chunks;
-    for (auto& g : made)
-      chunks.push_back(g.inputs[i]);
-    found.push_back(args.ways[i].backward(chunks).outputs.front());
+/// The gradients of what the backward pass was given, then of the inputs.
+tensors data_parallel::impl::second_backward(const whole_pass& of,
+                                             const whole_backward& first,
+                                             const tensors& given) {
+  if (!second)
+    second =
+      std::make_shared<const second_programs>(make_second_programs(programs()));
+  const auto again = scatter_second(given, first);
+  auto made =
+    on_replicas<replica_second_gradients>(of.passes.size(), [&](std::size_t r) {
+      return replicas[r]->second(second, of.passes[r], of.args.by_replica[r],
+                                 first.chunks[r], again[r]);
+    });
+  std::vector<tensors> inputs;
+  std::vector<std::vector<variable>> parameters;
+  for (auto& m : made) {
+    inputs.push_back(std::move(m.inputs));
+    parameters.push_back(std::move(m.parameters));
   }
+  tensors found;
+  for (std::size_t i = 0; i < first.cuts.size(); ++i) {
+    tensors chunks;
+    for (auto& m : made)
+      chunks.push_back(m.outputs[i]);
+    const bool is_none =
+      std::ranges::none_of(chunks, [](auto& c) { return bool(c); });
+    found.push_back(is_none ? tensor{}
+                            : first.cuts[i].backward(chunks).outputs.front());
+  }
+  for (auto& j : joined_as_inputs(of.args, inputs))
+    found.push_back(j.outputs.front());
+  add_gradients(second->gradients, std::move(parameters));
+  complete_gradients();
   return found;
 }
 
 /// Adds the replicas' gradients of parameters to those of the module. The sum
 /// of the replicas comes first: it is the gradient of this pass.
-void data_parallel::impl::add_gradients(std::vector<replica_gradients>& terms) {
-  auto& gradients = programs().gradients;
+void data_parallel::impl::add_gradients(
+  const std::vector<graph::parameter_gradient>& gradients,
+  std::vector<std::vector<variable>> by_replica) {
   if (gradients.empty())
     return;
-  std::vector<std::vector<variable>> by_replica;
-  for (auto& t : terms)
-    by_replica.push_back(std::move(t.parameters));
   auto sums = on->reduce_add(by_replica, 0);
   for (std::size_t i = 0; i < sums.size(); ++i)
     on->add_to(what->values().var(gradients[i].gradient), std::move(sums[i]));
+}
+
+/// A gradient of zero for what has none: a penalty of gradients does not depend
+/// on each parameter, but all are updated.
+void data_parallel::impl::complete_gradients() {
+  for (auto& g : programs().gradients)
+    if (!what->gradient(g.parameter))
+      what->values()
+        .var(g.gradient)
+        .set(
+          replicas[0]->zeros_like(what->values().var(g.parameter).as_tensor()));
 }
 
 void data_parallel::impl::update() {

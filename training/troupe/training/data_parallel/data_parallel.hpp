@@ -97,9 +97,15 @@ public:
   /// which stands for zero. It adds to the gradients of the module, and returns
   /// those of the inputs, in order; those that are not wanted have no memory.
   /// It uses the parameters as they were in the forward pass, and can be called
-  /// again. There are no second derivatives: the `backward` of what it returns
-  /// throws error(unsupported_op). Nobody may write to the arguments before. It
-  /// is empty if there are no gradients.
+  /// again. Nobody may write to the arguments before. It is empty if there are
+  /// no gradients.
+  ///
+  /// The `backward` of what it returns takes gradients of the inputs'
+  /// gradients, in the same way. It returns the gradients of the outputs'
+  /// gradients, in order, then those of the inputs, and adds to the gradients
+  /// of the module. A parameter that has none then gets zero. Throws
+  /// error(unsupported_op) for an op that has no second derivative, and for a
+  /// third derivative.
   ///
   /// Throws
   /// - error(invalid_argument) for a wrong number of arguments or gradients;

@@ -229,16 +229,26 @@ std::vector<tensor> completed(std::vector<tensor> chunks,
   return chunks;
 }
 
+/// The gradient of a scatter: a gather, in which missing chunks are zero. None
+/// gives none. Its gradient is a scatter again.
+differentiable gather_gradients(const devices& on,
+                                const std::vector<tensor>& gradients,
+                                std::size_t axis, std::optional<std::size_t> to,
+                                const std::vector<chunk_form>& forms) {
+  require_count(gradients, forms.size());
+  auto joined = gather(on, completed(gradients, forms), axis, to);
+  if (has_none(gradients))
+    joined.outputs.front() = {};
+  return joined;
+}
+
 differentiable scatter_by(const devices& on, const tensor& x, std::size_t axis,
                           const std::vector<std::int64_t>& extents) {
   auto chunks = cut(*on, x, axis, extents);
   const auto to = place_of(*on, x);
   return {chunks, [on, axis, to, forms = forms_of(chunks)](
                     const std::vector<tensor>& gradients) {
-            require_count(gradients, forms.size());
-            if (has_none(gradients))
-              return differentiable{{tensor{}}};
-            return gather(on, completed(gradients, forms), axis, to);
+            return gather_gradients(on, gradients, axis, to, forms);
           }};
 }
 
@@ -247,8 +257,13 @@ differentiable ungather(const devices& on, const tensor& gradient,
                         std::size_t axis, std::optional<std::size_t> to,
                         const std::vector<chunk_form>& forms,
                         const std::vector<std::int64_t>& extents) {
+  differentiable result{
+    std::vector<tensor>(forms.size()),
+    [on, axis, to, forms](const std::vector<tensor>& again) {
+      return gather_gradients(on, again, axis, to, forms);
+    }};
   if (!gradient)
-    return {std::vector<tensor>(forms.size())};
+    return result;
   const auto whole =
     std::accumulate(extents.begin(), extents.end(), std::int64_t{0});
   const auto of_scalars = forms.front().dims.rank() == 0;
@@ -257,14 +272,10 @@ differentiable ungather(const devices& on, const tensor& gradient,
                 "the gradient has shape " + to_string(gradient.dims())
                   + ", its axis " + std::to_string(axis)
                   + " should have extent " + std::to_string(whole));
-  auto result = scatter_by(on, gradient, of_scalars ? 0 : axis, extents);
-  if (!of_scalars)
-    return result;
-  for (auto& chunk : result.outputs)
-    chunk = chunk.reshaped({});
-  result.backward = [on, axis, to](const std::vector<tensor>& again) {
-    return gather(on, again, axis, to);
-  };
+  result.outputs = cut(*on, gradient, of_scalars ? 0 : axis, extents);
+  if (of_scalars)
+    for (auto& chunk : result.outputs)
+      chunk = chunk.reshaped({});
   return result;
 }
 
@@ -282,6 +293,30 @@ std::vector<variable*> pointers_to(std::vector<variable>& variables) {
   for (auto& v : variables)
     made.push_back(&v);
   return made;
+}
+
+/// Broadcasts the gradients that are there.
+differentiable broadcast_present(const devices& on,
+                                 const std::vector<tensor>& gradients,
+                                 std::size_t copies) {
+  std::vector<tensor> present;
+  for (auto& g : gradients)
+    if (g)
+      present.push_back(g);
+  differentiable result;
+  if (!present.empty())
+    result = broadcast(on, present, copies);
+  auto next = result.outputs.begin();
+  std::vector<tensor> outputs;
+  for (std::size_t d = 0; d < copies; ++d)
+    for (auto& g : gradients)
+      outputs.push_back(g ? *next++ : tensor{});
+  result.outputs = std::move(outputs);
+  result.backward = [on, count =
+                           gradients.size()](const std::vector<tensor>& again) {
+    return reduce_add(on, again, count, 0);
+  };
+  return result;
 }
 
 /// The sums for which some device has a term. The others are missing, too.
@@ -398,8 +433,9 @@ differentiable reduce_add(const devices& on, const std::vector<tensor>& values,
     present.empty() ? std::vector<variable>{} : on->reduce_add(by_device, to);
   for (std::size_t i = 0; i < present.size(); ++i)
     result.outputs[present[i]] = sums[i].as_tensor();
-  result.backward = [on, n](const std::vector<tensor>& gradients) {
-    return broadcast(on, gradients, n);
+  result.backward = [on, n, count](const std::vector<tensor>& gradients) {
+    require_count(gradients, count);
+    return broadcast_present(on, gradients, n);
   };
   return result;
 }

@@ -50,7 +50,9 @@ variable* graph_module::gradient(std::string_view parameter) {
   const auto found =
     std::ranges::find(all, parameter, &graph::parameter_gradient::parameter);
   if (found == all.end())
-    throw error(errc::not_found, "the module has no such trained parameter",
+    throw error(errc::not_found,
+                "the module has no such trained parameter, and no such "
+                "buffer with a gradient",
                 {.variable = std::string{parameter}});
   auto* held = values_->find(found->gradient);
   return held && held->has_value() ? held : nullptr;

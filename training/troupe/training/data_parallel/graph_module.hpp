@@ -31,6 +31,9 @@ struct module_description {
   /// Those of the inputs whose gradients are wanted, as PyTorch's
   /// `requires_grad` of an input.
   std::vector<std::string> input_gradients = {};
+  /// Those of the buffers that have a gradient, as a parameter has one. No op
+  /// updates them.
+  std::vector<std::string> buffer_gradients = {};
   /// Op types of the programs.
   graph::op_schema_table schemas = graph::op_schemas();
 };
@@ -48,7 +51,8 @@ describe_module(const graph::network& net,
 ///   If it is trained, it has a gradient: the variable "w@GRAD" of the scope,
 ///   which has no value before the first backward pass.
 /// - A buffer is any other variable of the scope that the outputs need or the
-///   forward ops update, such as the statistics of a batch norm.
+///   forward ops update, such as the statistics of a batch norm. It has a
+///   gradient if `module_description::buffer_gradients` names it.
 ///
 /// Ops that run are those that the outputs need, and those that update buffers
 /// from the given inputs.
@@ -86,8 +90,9 @@ public:
     return values_;
   }
   ///@}
-  /// The gradient of a parameter. Throws error(not_found) if the module has no
-  /// such trained parameter. Null before the first backward pass.
+  /// The gradient of a parameter or buffer. Throws error(not_found) if the
+  /// module has none that is trained or has a gradient. Null before the first
+  /// backward pass.
   variable* gradient(std::string_view parameter);
   /// Removes all gradients. A backward pass otherwise adds to them.
   void zero_gradients();

@@ -2,6 +2,7 @@
 #include <troupe/training/data_parallel/module_programs.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/graph/second_derivatives.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/training/output_program.hpp>
 
@@ -158,7 +159,7 @@ read_from_before(const program& p, std::size_t first,
 
 bool has_gradients(const module_description& from, const module_programs& made,
                    const program& forward) {
-  return !from.input_gradients.empty()
+  return !from.input_gradients.empty() || !from.buffer_gradients.empty()
          || std::ranges::any_of(made.parameters, [&](auto& name) {
               return !forward.main().var(name).stop_gradient;
             });
@@ -173,6 +174,15 @@ std::vector<std::string> floating_outputs(const module_description& from,
   return found;
 }
 
+/// Adds the gradients of buffers: of the variables from number `first` on.
+void add_buffers(std::vector<graph::parameter_gradient>& to,
+                 const std::vector<std::string>& variables,
+                 const std::vector<std::string>& gradients, std::size_t first) {
+  for (auto i = first; i < variables.size(); ++i)
+    if (!gradients[i].empty())
+      to.push_back({variables[i], gradients[i]});
+}
+
 void add_backward(module_programs& made, const module_description& from,
                   const program& forward) {
   made.given.resize(from.outputs.size());
@@ -181,8 +191,10 @@ void add_backward(module_programs& made, const module_description& from,
   if (outputs.empty() || !has_gradients(from, made, forward))
     return;
   auto whole = forward;
+  auto wanted = from.input_gradients;
+  std::ranges::copy(from.buffer_gradients, std::back_inserter(wanted));
   const auto gradients =
-    graph::append_gradients(whole, outputs, from.input_gradients, from.schemas);
+    graph::append_gradients(whole, outputs, wanted, from.schemas);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     made.given[static_cast<std::size_t>(
       std::ranges::find(from.outputs, outputs[i]) - from.outputs.begin())] =
@@ -192,7 +204,11 @@ void add_backward(module_programs& made, const module_description& from,
       std::ranges::find(from.inputs, from.input_gradients[i])
       - from.inputs.begin())] = gradients.inputs[i];
   made.gradients = gradients.parameters;
+  add_buffers(made.gradients, wanted, gradients.inputs,
+              from.input_gradients.size());
   made.kept = read_from_before(whole, forward.main().ops.size(), made.given);
+  made.both = std::make_shared<const program>(whole);
+  made.schemas = from.schemas;
   auto& ops = whole.main().ops;
   ops.erase(ops.begin(),
             ops.begin() + static_cast<long>(forward.main().ops.size()));
@@ -249,7 +265,136 @@ void add_update(module_programs& made, const module_description& from) {
   made.update = shared(std::move(p));
 }
 
+void check_buffers(const module_description& from, const program& forward,
+                   const module_programs& made) {
+  for (auto& name : from.buffer_gradients) {
+    if (std::ranges::find(made.buffers, name) == made.buffers.end())
+      throw error(errc::invalid_argument,
+                  "its gradient is wanted, but it is no buffer of the module",
+                  {.variable = name});
+    for (auto& op : forward.main().ops)
+      if (std::ranges::count(op.output_names(), name) > 0)
+        throw error(errc::invalid_argument,
+                    "an op updates it, so it cannot have a gradient",
+                    {.op_type = op.type, .variable = name});
+  }
+}
+
+/// The name that a gradient of the backward pass has where the pass is
+/// differentiated: "x@GRAD" is then that of a second gradient.
+std::string first_name(std::string name) {
+  const std::string from = "@GRAD", to = "@FIRST";
+  for (auto at = name.find(from); at != name.npos;
+       at = name.find(from, at + to.size()))
+    name.replace(at, from.size(), to);
+  return name;
+}
+
+std::vector<std::string> first_names(std::vector<std::string> names) {
+  for (auto& name : names)
+    name = first_name(name);
+  return names;
+}
+
+/// The forward and backward ops, with the first gradients renamed.
+program renamed_passes(const program& both) {
+  auto p = both;
+  auto& b = p.main();
+  b.vars.clear();
+  for (auto [name, var] : both.main().vars) {
+    var.name = first_name(name);
+    b.add_var(std::move(var));
+  }
+  for (auto& op : b.ops) {
+    if (role_of(op) == graph::role_backward)
+      op.attributes.erase("op_role_var");
+    for (auto* slots : {&op.inputs, &op.outputs})
+      for (auto& slot : *slots)
+        slot.arguments = first_names(slot.arguments);
+  }
+  return p;
+}
+
+std::vector<std::string> without_empty(const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  std::ranges::copy_if(names, std::back_inserter(found),
+                       [](auto& name) { return !name.empty(); });
+  return found;
+}
+
+/// Puts names where `pattern` has one.
+std::vector<std::string> spread(const std::vector<std::string>& names,
+                                const std::vector<std::string>& pattern) {
+  std::vector<std::string> found;
+  auto next = names.begin();
+  for (auto& name : pattern)
+    found.push_back(name.empty() ? std::string{} : *next++);
+  return found;
+}
+
+/// Throws unless the forward pass has kept what the program reads.
+void require_kept(const std::vector<std::string>& reads,
+                  const module_programs& of) {
+  for (auto& name : reads)
+    if (std::ranges::find(of.kept, name) == of.kept.end())
+      throw error(errc::unsupported_op,
+                  "a second derivative reads it, but the backward pass does "
+                  "not",
+                  {.variable = name});
+}
+
 } // namespace
+
+second_programs make_second_programs(const module_programs& of) {
+  const auto firsts = first_names(without_empty(of.input_gradients));
+  if (firsts.empty())
+    throw error(errc::invalid_argument,
+                "no gradient of an input is wanted, so there is nothing to "
+                "differentiate again");
+  auto p = make_output_program(renamed_passes(*of.both), firsts);
+  second_programs made;
+  made.given = first_names(of.given);
+  // The gradients of outputs, then the inputs, then the buffers.
+  auto from = without_empty(made.given);
+  const auto outputs = from.size();
+  for (std::size_t i = 0; i < of.inputs.size(); ++i)
+    if (!of.input_gradients[i].empty())
+      from.push_back(of.inputs[i]);
+  const auto buffers = from.size();
+  for (auto& g : of.gradients)
+    if (std::ranges::find(of.buffers, g.parameter) != of.buffers.end())
+      from.push_back(g.parameter);
+  auto schemas = of.schemas;
+  schemas.merge(graph::second_derivatives());
+  const auto found = graph::append_gradients(p, firsts, from, schemas);
+  const auto part = [&](std::size_t first, std::size_t last) {
+    return std::vector<std::string>{
+      found.inputs.begin() + static_cast<long>(first),
+      found.inputs.begin() + static_cast<long>(last)};
+  };
+  made.of_inputs = spread(found.given, of.input_gradients);
+  made.output_gradients = spread(part(0, outputs), made.given);
+  made.input_gradients = spread(part(outputs, buffers), of.input_gradients);
+  made.gradients = found.parameters;
+  add_buffers(made.gradients, from, found.inputs, buffers);
+  std::erase_if(p.main().ops, [](const op_desc& op) {
+    return role_of(op) == graph::role_forward;
+  });
+  auto results = without_empty(found.inputs);
+  for (auto& g : made.gradients)
+    results.push_back(g.gradient);
+  p = make_output_program(p, results);
+  auto given = without_empty(made.given);
+  std::ranges::copy(found.given, std::back_inserter(given));
+  const auto reads = read_from_before(p, 0, given);
+  require_kept(reads, of);
+  for (auto& names : {reads, given, results})
+    make_persistable(p, names);
+  made.temporaries = given;
+  std::ranges::copy(results, std::back_inserter(made.temporaries));
+  made.program = shared(std::move(p));
+  return made;
+}
 
 module_programs make_module_programs(const module_description& from) {
   check_names(from);
@@ -260,6 +405,7 @@ module_programs make_module_programs(const module_description& from) {
     made.declared_inputs.push_back(from.main.main().var(name));
   made.outputs = from.outputs;
   find_state(made, forward);
+  check_buffers(from, forward, made);
   add_backward(made, from, forward);
   find_temporaries(made);
   add_update(made, from);

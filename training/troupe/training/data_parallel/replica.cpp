@@ -72,32 +72,67 @@ std::vector<tensor> replica::evaluate(const std::vector<tensor>& inputs) {
   return found;
 }
 
-tensor replica::zeros_like(const tensor& output) {
-  auto made = tensor::make(host_, output.dims(), output.type());
+tensor replica::zeros_like(const tensor& value) {
+  auto made = tensor::make(host_, value.dims(), value.type());
   std::memset(made.raw(), 0, made.bytes());
   auto& on = *options_.hooks.device_instances.front();
   return on.reaches(made) ? made : on.to_device(made);
 }
 
+/// Gives the variables that have names their gradients, or zeros.
+void replica::give_gradients(const std::vector<std::string>& names,
+                             const std::vector<tensor>& values,
+                             const std::vector<tensor>& like) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!names[i].empty())
+      values_->var(names[i]).set(values[i] ? values[i].share()
+                                           : zeros_like(like[i]));
+}
+
+void replica::restore(const replica_pass& of) {
+  for (std::size_t i = 0; i < of.kept.size(); ++i)
+    values_->var(programs_->kept[i]) = of.kept[i];
+}
+
+/// In host memory; none without a name.
+std::vector<tensor> replica::found(const std::vector<std::string>& names) {
+  std::vector<tensor> made;
+  for (auto& name : names)
+    made.push_back(name.empty()
+                     ? tensor{}
+                     : values_->to_host(values_->var(name).as_tensor(), host_));
+  return made;
+}
+
 replica_gradients
 replica::backward(const replica_pass& of,
                   const std::vector<tensor>& output_gradients) {
-  for (std::size_t i = 0; i < of.kept.size(); ++i)
-    values_->var(programs_->kept[i]) = of.kept[i];
-  for (std::size_t i = 0; i < programs_->given.size(); ++i)
-    if (!programs_->given[i].empty())
-      values_->var(programs_->given[i])
-        .set(output_gradients[i] ? output_gradients[i].share()
-                                 : zeros_like(of.outputs[i]));
+  restore(of);
+  give_gradients(programs_->given, output_gradients, of.outputs);
   run(backward_, programs_->backward);
-  replica_gradients made;
-  for (auto& name : programs_->input_gradients)
-    made.inputs.push_back(
-      name.empty() ? tensor{}
-                   : values_->to_host(values_->var(name).as_tensor(), host_));
+  replica_gradients made{found(programs_->input_gradients), {}};
   for (auto& g : programs_->gradients)
     made.parameters.push_back(taken(*values_, g.gradient));
   forget();
+  return made;
+}
+
+replica_second_gradients
+replica::second(const std::shared_ptr<const second_programs>& programs,
+                const replica_pass& of, const std::vector<tensor>& inputs,
+                const std::vector<tensor>& output_gradients,
+                const std::vector<tensor>& again) {
+  restore(of);
+  give_gradients(programs->given, output_gradients, of.outputs);
+  give_gradients(programs->of_inputs, again, inputs);
+  run(second_, programs->program);
+  replica_second_gradients made{
+    found(programs->output_gradients), found(programs->input_gradients), {}};
+  for (auto& g : programs->gradients)
+    made.parameters.push_back(taken(*values_, g.gradient));
+  forget();
+  for (auto& name : programs->temporaries)
+    values_->var(name).clear();
   return made;
 }
 

@@ -21,6 +21,13 @@ struct replica_gradients {
   std::vector<variable> parameters; ///< by `module_programs::gradients`
 };
 
+/// What the gradient of a backward pass has computed.
+struct replica_second_gradients {
+  /// By output and by input; without memory: none.
+  std::vector<tensor> outputs, inputs;
+  std::vector<variable> parameters; ///< by `second_programs::gradients`
+};
+
 /// A module's copy on one device: its values there, and the executors of its
 /// programs, which are made when they are first needed.
 ///
@@ -45,22 +52,36 @@ public:
   /// @param output_gradients by output, on the device; without memory: zero
   replica_gradients backward(const replica_pass& of,
                              const std::vector<tensor>& output_gradients);
+  /// @param output_gradients what `backward` was given
+  /// @param again by input, on the device: the gradient of what `backward` has
+  ///   returned; without memory: zero
+  replica_second_gradients
+  second(const std::shared_ptr<const second_programs>& programs,
+         const replica_pass& of, const std::vector<tensor>& inputs,
+         const std::vector<tensor>& output_gradients,
+         const std::vector<tensor>& again);
   ///@}
+  /// On the device.
+  tensor zeros_like(const tensor& value);
 
 private:
   void run(std::optional<executor>& exe,
            const module_programs::program_ptr& program);
   void give(const std::vector<std::string>& names,
             const std::vector<tensor>& values);
+  void give_gradients(const std::vector<std::string>& names,
+                      const std::vector<tensor>& values,
+                      const std::vector<tensor>& like);
+  void restore(const replica_pass& of);
+  std::vector<tensor> found(const std::vector<std::string>& names);
   std::vector<tensor> outputs();
   void forget();
-  tensor zeros_like(const tensor& output);
 
   std::shared_ptr<const module_programs> programs_;
   executor_options options_;
   std::shared_ptr<scope> values_ = std::make_shared<scope>();
   arena host_{make_host_memory_source()};
-  std::optional<executor> forward_, evaluation_, backward_;
+  std::optional<executor> forward_, evaluation_, backward_, second_;
 };
 
 } // namespace troupe
