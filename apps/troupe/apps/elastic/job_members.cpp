@@ -52,7 +52,7 @@ job_members::job_members(std::string folder, const comm::job_epoch& last)
     ++idle_epochs_;
 }
 
-void job_members::start_in(place& p, std::uint64_t number,
+void job_members::start_in(seat& p, std::uint64_t number,
                            clock::time_point now) {
   p.number = number;
   p.started = now;
@@ -61,7 +61,7 @@ void job_members::start_in(place& p, std::uint64_t number,
 
 std::size_t job_members::started() const {
   return static_cast<std::size_t>(
-    std::ranges::count(places_, true, &place::lives));
+    std::ranges::count(places_, true, &seat::lives));
 }
 
 bool job_members::is_guest(std::size_t place) const {
@@ -81,9 +81,9 @@ std::size_t job_members::add(clock::time_point now) {
 
 std::size_t job_members::add_number(std::uint64_t number,
                                     clock::time_point now) {
-  auto p = std::ranges::find(places_, false, &place::lives);
+  auto p = std::ranges::find(places_, false, &seat::lives);
   if (p == places_.end())
-    p = places_.insert(places_.end(), place{});
+    p = places_.insert(places_.end(), seat{});
   start_new(*p, number, now);
   return static_cast<std::size_t>(p - places_.begin());
 }
@@ -95,7 +95,7 @@ void job_members::add_in(std::size_t place, clock::time_point now) {
 }
 
 /// It is a guest.
-void job_members::start_new(place& p, std::uint64_t number,
+void job_members::start_new(seat& p, std::uint64_t number,
                             clock::time_point now) {
   p = {};
   start_in(p, number, now);
@@ -162,7 +162,7 @@ void job_members::begin_epoch() {
     idle_epochs_ =
       comm::has_done_step(folder_, epoch_.number) ? 0 : idle_epochs_ + 1;
   const bool has_old = std::ranges::any_of(
-    places_, [](const place& p) { return p.lives && !p.is_newcomer; });
+    places_, [](const seat& p) { return p.lives && !p.is_newcomer; });
   epoch_ = {epoch_.number + 1, order_,
             !has_old && comm::has_done_step(folder_)};
   if (complete_)
@@ -175,7 +175,7 @@ std::vector<std::size_t> job_members::places_of_members() const {
   std::vector<std::size_t> places;
   for (const auto number : order_)
     places.push_back(static_cast<std::size_t>(
-      std::ranges::find(places_, number, &place::number) - places_.begin()));
+      std::ranges::find(places_, number, &seat::number) - places_.begin()));
   return places;
 }
 

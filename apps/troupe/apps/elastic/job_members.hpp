@@ -92,7 +92,7 @@ public:
   std::vector<std::size_t> look_for_silent(clock::time_point now);
 
 private:
-  struct place {
+  struct seat {
     std::uint64_t number = 0;
     bool lives = true;
     bool has_come_in = true; ///< is in the epoch
@@ -102,8 +102,8 @@ private:
     int early_ends = 0; ///< in a row
   };
 
-  void start_in(place& p, std::uint64_t number, clock::time_point now);
-  void start_new(place& p, std::uint64_t number, clock::time_point now);
+  void start_in(seat& p, std::uint64_t number, clock::time_point now);
+  void start_new(seat& p, std::uint64_t number, clock::time_point now);
   void note_steps();
   std::vector<std::size_t> places_of_members() const; ///< by rank
 
@@ -112,7 +112,7 @@ private:
   comm::job_epoch epoch_;
   std::uint64_t next_number_ = 0;
   int idle_epochs_ = 0; // in a row, in which no step was done
-  std::vector<place> places_;
+  std::vector<seat> places_;
   std::vector<std::uint64_t> order_; // of members, the oldest first
   std::optional<clock::time_point> told_since_;
 };
