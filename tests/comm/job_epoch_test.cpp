@@ -71,16 +71,21 @@ TEST_CASE("what was told in one folder can be repeated in another") {
   write_epoch(from, {1, {0}});
   tell_epoch_ended(from, 3, 1);
   tell_step_done(from, 3);
+  note_state(from, 7);
+  tell_all_done(from);
   const auto told = all_told(from);
-  CHECK(told.size() == 3);
+  CHECK(told.size() == 5);
   for (auto& word : told)
     repeat_told(to, word);
   CHECK(has_epoch_ended(to, 3, 1));
   CHECK(has_done_step(to));
   CHECK(has_done_step(to, 3));
-  for (const char* other : {"epoch", "ended-/../x", "", "ended-1 2", "x"})
+  CHECK(has_state(to, 7));
+  CHECK(is_all_done(to));
+  for (const char* other :
+       {"epoch", "ended-/../x", "", "ended-1 2", "x", "all-done-2", "state-/x"})
     repeat_told(to, other);
-  CHECK(there.entries() == 3);
+  CHECK(there.entries() == 5);
 }
 
 TEST_CASE("nothing is told in a folder that is gone") {

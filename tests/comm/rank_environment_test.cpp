@@ -262,7 +262,15 @@ TEST_CASE("a job is elastic if its variables say so") {
   const auto says_of = [](const std::string& text, const std::string& part) {
     return text.find(part) != text.npos;
   };
-  CHECK(says_of(refusal(torchrun, "1:4"), "the ranks are on several hosts"));
+  CHECK(says_of(refusal(torchrun, "1:4"),
+                "the ranks are on several hosts: TROUPE_ADDRESS and "
+                "TROUPE_CREDENTIALS must say how they meet"));
+  const auto at = [](const std::string& port) {
+    return with(torchrun, {{"TROUPE_ADDRESS", "a:" + port},
+                           {"TROUPE_CREDENTIALS", "/job"}});
+  };
+  CHECK(found_in(with(at("65471"), {{"TROUPE_ELASTIC", "1:4"}}))->most == 4);
+  CHECK(says_of(refusal(at("65472"), "1:4"), "the 64 ports after it"));
   CHECK(says_of(refusal(open_mpi, "1:4"), "mpirun ends all ranks"));
 }
 

@@ -19,7 +19,8 @@ namespace {
 // No job is larger. Limits what is read from a file.
 constexpr std::size_t most_members = 1 << 16;
 
-constexpr std::string_view ended_prefix = "ended-", step_prefix = "step-done";
+constexpr std::string_view ended_prefix = "ended-", step_prefix = "step-done",
+                           state_prefix = "state-", all_done = "all-done";
 
 std::string file_in(const std::string& folder) {
   return folder + "/epoch";
@@ -36,11 +37,11 @@ std::string step_file(const std::string& folder, std::uint64_t epoch) {
 }
 
 std::string state_file(const std::string& folder, std::uint64_t member) {
-  return folder + "/state-" + std::to_string(member);
+  return folder + "/" + std::string(state_prefix) + std::to_string(member);
 }
 
 std::string done_file(const std::string& folder) {
-  return folder + "/all-done";
+  return folder + "/" + std::string(all_done);
 }
 
 bool exists(const std::string& path) {
@@ -60,7 +61,8 @@ void tell(const std::string& folder, const std::string& path) {
 }
 
 bool is_told(std::string_view word) {
-  return (word.starts_with(ended_prefix) || word.starts_with(step_prefix))
+  return (word.starts_with(ended_prefix) || word.starts_with(step_prefix)
+          || word.starts_with(state_prefix) || word == all_done)
          && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-")
               == word.npos;
 }

@@ -12,8 +12,8 @@ namespace troupe::comm {
 /// The ranks of an elastic job while none of them ends and none is added. The
 /// launcher, or one of the ranks, keeps the *rendezvous*: it writes each epoch
 /// into the rendezvous folder, where the ranks read it. If they are on several
-/// hosts, each of these has such a folder, and the launcher has a process there
-/// that keeps it like its own.
+/// hosts, each of these has such a folder, and a process there keeps it like
+/// that of who keeps the rendezvous.
 struct job_epoch {
   std::uint64_t number = 0; ///< from 1 on
   /// By rank: the number that the process keeps in all epochs. Those that live
@@ -89,9 +89,9 @@ bool is_all_done(const std::string& folder);
 ///@}
 
 ///@{
-/// What has been told in a folder, as words of letters, digits and '-', and how
-/// the launcher repeats it in its own folder. `repeat_told` does nothing for
-/// other words.
+/// What has been told and noted in a folder, as words of letters, digits and
+/// '-', and how it is repeated in the folder of another host. `repeat_told`
+/// does nothing for other words.
 std::vector<std::string> all_told(const std::string& folder);
 void repeat_told(const std::string& folder, const std::string& word);
 ///@}

@@ -302,6 +302,19 @@ void read_address(const launcher_variables& from, rank_environment& into) {
   into.address = std::string{host};
 }
 
+/// On several hosts, ranks of an elastic job also need ports for its epochs.
+void require_meeting(const std::string& told, const rank_environment& found) {
+  constexpr int ports_of_runs = 64;
+  if (found.address.empty() || found.credentials.empty())
+    refuse(told
+           + ", but the ranks are on several hosts: TROUPE_ADDRESS and "
+             "TROUPE_CREDENTIALS must say how they meet");
+  if (found.port > 65'535 - ports_of_runs)
+    refuse(told + ", but TROUPE_ADDRESS names port "
+           + std::to_string(found.port) + ": the "
+           + std::to_string(ports_of_runs) + " ports after it are needed, too");
+}
+
 /// Reads MIN:MAX.
 void read_range(const launcher_entry& launcher, const launcher_variables& from,
                 rank_environment& into) {
@@ -322,9 +335,7 @@ void read_range(const launcher_entry& launcher, const launcher_variables& from,
     refuse(told + ", but " + launcher.name
            + " ends all ranks of a job when one of them ends");
   if (into.local_size != into.size)
-    refuse(told
-           + ", but the ranks are on several hosts: only those that "
-             "troupe launch --hosts --elastic starts can be elastic there");
+    require_meeting(told, into);
   into.least = *least;
   into.most = *most;
 }

@@ -73,8 +73,9 @@ environment own_environment();
 ///     interactive shell of salloc. These are no ranks.
 ///
 /// With the first, unless TROUPE_MEMBER is set, and with torchrun and srun,
-/// TROUPE_ELASTIC=MIN:MAX makes a job elastic whose ranks are all on one host.
-/// MPI's launchers end all ranks when one ends.
+/// TROUPE_ELASTIC=MIN:MAX makes a job elastic. On several hosts, it needs
+/// TROUPE_ADDRESS, whose port is followed by 64 that the job can use, and
+/// TROUPE_CREDENTIALS. MPI's launchers end all ranks when one ends.
 ///
 /// With each of them, TROUPE_ADDRESS=HOST:PORT, TROUPE_CREDENTIALS and
 /// TROUPE_INTERFACE are read too if the job is on several hosts; an IPv6

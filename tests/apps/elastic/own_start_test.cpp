@@ -5,7 +5,10 @@
 #include "apps/launch/launch_runner.hpp"
 
 #include <support/files.hpp>
+#include <support/own_network.hpp>
+#include <support/skip_case.hpp>
 #include <troupe/base/random.hpp>
+#include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/job_epoch.hpp>
 
 #include <doctest/doctest.h>
@@ -27,6 +30,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,7 +59,19 @@ words digits(const words& more) {
          + more;
 }
 
-/// A process of the command with variables of its own.
+/// Hosts are addresses of the test's network, and names.
+void enter_host(const std::string& variable) {
+  const std::string name = "ON_HOST=";
+  if (variable.starts_with(name)
+      && (::unshare(CLONE_NEWUTS) != 0
+          || ::sethostname(variable.c_str() + name.size(),
+                           variable.size() - name.size())
+               != 0))
+    ::_exit(126);
+}
+
+/// A process of the command with variables of its own. ON_HOST has the name of
+/// its host.
 class own_process {
 public:
   own_process(const words& variables, const words& arguments,
@@ -66,8 +82,10 @@ public:
     const int err = ::open(errors.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ::dup2(err, 1);
     ::dup2(err, 2);
-    for (auto& variable : variables)
+    for (auto& variable : variables) {
+      enter_host(variable);
       ::putenv(::strdup(variable.c_str()));
+    }
     std::vector<char*> all{::strdup(TROUPE_COMMAND)};
     for (auto& argument : arguments)
       all.push_back(::strdup(argument.c_str()));
@@ -128,34 +146,42 @@ public:
   void start(std::size_t rank) {
     processes_.emplace_back(
       form_(rank, name()),
-      digits({"--slow", "mean=20ms", "--devices", "cpu:1", "--metrics",
-              folder / "m.jsonl", "--save", folder / "saved"}),
+      digits({"--slow", "mean=20ms", "--devices", "cpu:1", "--data-network",
+              "trusted", "--metrics", folder / "m.jsonl", "--save",
+              folder / "saved"}),
       folder / "err");
   }
   std::string text() const { return read_if_there(folder / "err"); }
-  /// The folder of the job; empty if there is none.
-  fs::path rendezvous() const {
+  /// The folders of the job, one per host.
+  std::vector<fs::path> rendezvous() const {
+    std::vector<fs::path> found;
     for (auto& entry :
          fs::directory_iterator("/tmp/troupe-" + std::to_string(::geteuid())))
       if (contains(entry.path().filename().string(), name())
           && entry.path().extension() == ".elastic")
-        return entry.path();
-    return {};
+        found.push_back(entry.path());
+    return found;
   }
   comm::job_epoch last_epoch() const {
-    return comm::read_epoch(rendezvous().string()).value_or(comm::job_epoch{});
+    comm::job_epoch last;
+    for (auto& at : rendezvous())
+      if (auto epoch = comm::read_epoch(at.string());
+          epoch && epoch->number > last.number)
+        last = *std::move(epoch);
+    return last;
   }
   /// Signals the process that has a rank now. False if there is none.
   bool signal(std::size_t rank, int number) const {
-    const auto at = rendezvous();
-    const auto epoch = comm::read_epoch(at.string());
-    pid_t process = 0;
-    if (!epoch || rank >= epoch->members.size()
-        || !(std::ifstream{
-               at / ("process-" + std::to_string(epoch->members[rank]))}
-             >> process))
+    const auto epoch = last_epoch();
+    if (rank >= epoch.members.size())
       return false;
-    return ::kill(process, number) == 0;
+    for (auto& at : rendezvous()) {
+      pid_t process = 0;
+      if (std::ifstream{at / ("process-" + std::to_string(epoch.members[rank]))}
+          >> process)
+        return ::kill(process, number) == 0;
+    }
+    return false;
   }
   std::uint64_t epoch() const { return last_epoch().number; }
   std::size_t members() const { return last_epoch().members.size(); }
@@ -254,6 +280,44 @@ TEST_CASE("ranks are killed and started again, rank 0 twice in a row") {
   INFO(job.text());
   CHECK(kills > 2);
   CHECK(job.successes() > 0);
+  CHECK(job.rendezvous().empty());
+  check_losses(job);
+}
+
+TEST_CASE(
+  "the rendezvous is on the host of rank 0: the job goes on when rank 0 "
+  "is killed, and when the last of that host is and one is started "
+  "again") {
+  if (!own_network::is_possible() || !comm::gloo_support().is_built)
+    return skip_case("needs Gloo, and the right to make a network of its own");
+  const own_network network;
+  const temporary_folder folder;
+  const std::string credentials = folder / "credentials";
+  REQUIRE(run_troupe({"credentials", "--nodes", "3", credentials}).code == 0);
+  own_job job{[&](std::size_t rank, const std::string& name) {
+    const auto host = rank < 2 ? 1 : 2; // and two ranks on the first
+    return words{"ON_HOST=host-" + std::to_string(host),
+                 "TROUPE_RANK=" + std::to_string(rank),
+                 "TROUPE_SIZE=3",
+                 "TROUPE_LOCAL_RANK=" + std::to_string(rank % 2),
+                 "TROUPE_LOCAL_SIZE=" + std::to_string(3 - host),
+                 "TROUPE_JOB=" + name,
+                 "TROUPE_ELASTIC=1:3",
+                 "TROUPE_ADDRESS=" + own_network::address_of(1) + ":4000",
+                 "TROUPE_INTERFACE=lo:" + std::to_string(host),
+                 "TROUPE_CREDENTIALS=" + credentials};
+  }};
+  REQUIRE(job.goes_on());
+  CHECK(job.rendezvous().size() == 2);
+  REQUIRE(job.signal(0, SIGKILL));
+  CHECK(comes_true([&] { return job.epoch() == 2; }));
+  REQUIRE(job.goes_on());
+  REQUIRE(job.signal(0, SIGKILL));
+  CHECK(comes_true([&] { return job.living() == 1; }));
+  job.start(0);
+  CHECK(comes_true([&] { return job.is_over(); }));
+  INFO(job.text());
+  CHECK(job.successes() == 2);
   CHECK(job.rendezvous().empty());
   check_losses(job);
 }

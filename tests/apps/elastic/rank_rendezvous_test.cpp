@@ -2,6 +2,7 @@
 //
 // The rendezvous that ranks keep. Each object plays a process: locks belong to
 // files that are opened, not to the process that opens them.
+#include <troupe/apps/elastic/epoch_keeper.hpp>
 #include <troupe/apps/elastic/rank_rendezvous.hpp>
 #include <troupe/base/random.hpp>
 #include <troupe/comm/job_epoch.hpp>
@@ -39,12 +40,17 @@ namespace {
 using numbers = std::vector<std::uint64_t>;
 
 struct played_rank {
+  std::string folder;
   job_processes processes;
   kept_rendezvous kept;
 
-  played_rank(const std::string& folder, std::size_t rank, std::size_t size,
+  played_rank(const std::string& in, std::size_t rank, std::size_t size,
               std::size_t most)
-    : processes(folder, rank, size), kept(folder, processes, size, most) {}
+    : folder(in), processes(folder, rank, size),
+      kept(folder, processes, [this, size, most] {
+        return std::make_unique<epoch_keeper>(folder, processes,
+                                              epoch_keeper::job{size, most});
+      }) {}
 };
 
 struct job {

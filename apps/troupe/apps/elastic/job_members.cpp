@@ -32,16 +32,19 @@ job_members::job_members(std::string folder, std::size_t places,
 }
 
 job_members::job_members(std::string folder,
-                         const std::vector<std::uint64_t>& numbers)
-  : folder_(std::move(folder)), places_(numbers.size()), order_(numbers) {
+                         const std::vector<std::uint64_t>& numbers,
+                         completion complete)
+  : folder_(std::move(folder)), complete_(std::move(complete)),
+    places_(numbers.size()), order_(numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
     start_in(places_[i], numbers[i], clock::now());
   begin_epoch();
 }
 
-job_members::job_members(std::string folder, const comm::job_epoch& last)
-  : folder_(std::move(folder)), epoch_(last), places_(last.members.size()),
-    order_(last.members) {
+job_members::job_members(std::string folder, const comm::job_epoch& last,
+                         completion complete)
+  : folder_(std::move(folder)), complete_(std::move(complete)), epoch_(last),
+    places_(last.members.size()), order_(last.members) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     auto& p = places_[i];
     start_in(p, order_[i], clock::now());

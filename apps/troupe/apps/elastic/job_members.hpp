@@ -14,7 +14,7 @@
 namespace troupe::apps {
 
 /// The rendezvous of an elastic job: which processes are its ranks. `troupe
-/// launch` keeps it, or one of the ranks does (rank_rendezvous). A process has
+/// launch` keeps it, or one of the ranks does (epoch_keeper). A process has
 /// a place from 0 on, in which another follows it if it ends, and a number that
 /// no other has. Each change begins a new epoch (comm/job_epoch.hpp).
 ///
@@ -38,8 +38,10 @@ public:
   /// For processes that have numbers already: writes the first epoch, or goes
   /// on after the last one of somebody who kept the rendezvous before. It
   /// writes none then.
-  job_members(std::string folder, const std::vector<std::uint64_t>& numbers);
-  job_members(std::string folder, const comm::job_epoch& last);
+  job_members(std::string folder, const std::vector<std::uint64_t>& numbers,
+              completion complete = {});
+  job_members(std::string folder, const comm::job_epoch& last,
+              completion complete = {});
   ///@}
 
   /// The epoch that was begun last.

@@ -78,11 +78,16 @@ job_processes::job_processes(std::string folder, std::uint64_t wanted,
 }
 
 std::vector<std::uint64_t> job_processes::living() const {
+  auto numbers = all();
+  std::erase_if(numbers, [this](auto number) { return !lives(number); });
+  return numbers;
+}
+
+std::vector<std::uint64_t> job_processes::all() const {
   std::vector<std::uint64_t> numbers;
   std::error_code ignored;
   for (auto& entry : std::filesystem::directory_iterator(folder_, ignored))
-    if (const auto number = number_in(entry.path().filename().string());
-        number && lives(*number))
+    if (const auto number = number_in(entry.path().filename().string()))
       numbers.push_back(*number);
   std::ranges::sort(numbers);
   return numbers;
@@ -94,6 +99,11 @@ bool job_processes::lives(std::uint64_t number) const {
                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0
          && errno == EWOULDBLOCK;
+}
+
+bool job_processes::knows(std::uint64_t number) const {
+  std::error_code ignored;
+  return std::filesystem::exists(process_file(folder_, number), ignored);
 }
 
 /// The system may have given its number to another process. That one has no

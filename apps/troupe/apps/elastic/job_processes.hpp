@@ -9,7 +9,7 @@
 
 namespace troupe::apps {
 
-/// The processes of an elastic job on one host that some launcher has started.
+/// The processes of an elastic job on this host that some launcher has started.
 /// Each takes a number and holds a lock on a file of this number. The system
 /// releases the lock when the process ends, so all see who lives.
 ///
@@ -27,6 +27,10 @@ public:
   /// lives.
   std::vector<std::uint64_t> living() const;
   bool lives(std::uint64_t number) const;
+  /// Those that live and those that have ended, in increasing order.
+  std::vector<std::uint64_t> all() const;
+  /// True if it is one of these.
+  bool knows(std::uint64_t number) const;
   /// Kills a process of the job, which may be this one. Does nothing if it has
   /// ended.
   void kill(std::uint64_t number) const;

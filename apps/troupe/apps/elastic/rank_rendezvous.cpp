@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/elastic/rank_rendezvous.hpp>
 
+#include <troupe/actors/remote/address.hpp>
+#include <troupe/actors/remote/gate.hpp>
 #include <troupe/actors/remote/run_pass.hpp>
+#include <troupe/apps/elastic/epoch_follower.hpp>
+#include <troupe/apps/elastic/epoch_keeper.hpp>
+#include <troupe/apps/elastic/other_hosts.hpp>
 #include <troupe/apps/quiet_thread.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/fingerprint.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/comm/host_identity.hpp>
+#include <troupe/comm/job_epoch.hpp>
+#include <troupe/comm/tls/tls_identity.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace troupe::apps {
@@ -33,14 +45,23 @@ std::string keeper_file(const std::string& folder) {
   return folder + "/keeper";
 }
 
+bool is_on_several_hosts(const comm::rank_environment& found) {
+  return found.local_size != found.size;
+}
+
+std::string name_of_this_host() {
+  fingerprint print;
+  print.add(std::to_string(comm::host_identity()));
+  return print.text();
+}
+
 std::string make_job_folder(const comm::rank_environment& found) {
   const auto in = actors::run_folder("");
   remove_ownerless(in);
-  return in + "/" + found.job + ".elastic";
-}
-
-bool contains(const std::vector<std::uint64_t>& numbers, std::uint64_t one) {
-  return std::ranges::find(numbers, one) != numbers.end();
+  // Hosts can share the folder above: containers do.
+  const auto of_host =
+    is_on_several_hosts(found) ? "." + name_of_this_host() : "";
+  return in + "/" + found.job + of_host + ".elastic";
 }
 
 } // namespace
@@ -49,8 +70,8 @@ bool contains(const std::vector<std::uint64_t>& numbers, std::uint64_t one) {
 
 kept_rendezvous::kept_rendezvous(const std::string& folder,
                                  const job_processes& processes,
-                                 std::size_t size, std::size_t most)
-  : folder_(folder), processes_(processes), size_(size), most_(most) {}
+                                 begin_duty begin)
+  : folder_(folder), processes_(processes), begin_(std::move(begin)) {}
 
 void kept_rendezvous::look(clock::time_point now) {
   if (!is_kept_here() && is_kept_elsewhere())
@@ -58,12 +79,12 @@ void kept_rendezvous::look(clock::time_point now) {
   if (!is_kept_here() && !(is_first_heir() && take_lock()))
     return;
   try {
-    if (!members_)
-      begin();
-    if (members_)
-      keep(now);
+    ::futimens(lock_.get(), nullptr); // a sign of life
+    if (!duty_)
+      duty_ = begin_();
+    duty_->keep(now);
   } catch (...) {
-    members_.reset();
+    duty_.reset();
     lock_ = descriptor{};
     throw;
   }
@@ -93,18 +114,22 @@ bool kept_rendezvous::is_kept_elsewhere() const {
   return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0;
 }
 
-/// The epoch has ended for this process, and the one that keeps the rendezvous
-/// begins no other: it is stopped. Its lock ends with it.
+/// The epoch has ended for this process, no other one begins, and who has the
+/// lock gives no sign of life: it is stopped. Its lock ends with it.
 void kept_rendezvous::kill_keeper_that_hangs(clock::time_point now) {
   const auto since = std::min<clock::duration>(
     now - std::exchange(last_look_, now), longest_gap_that_counts);
-  const auto last = comm::read_epoch(folder_);
-  const bool waits =
-    last && comm::has_epoch_ended(folder_, last->number, processes_.own());
-  waited_ = waits ? waited_ + since : clock::duration{};
-  if (waited_ < patience_with_keeper)
+  std::error_code ignored;
+  const auto sign =
+    std::filesystem::last_write_time(keeper_file(folder_), ignored);
+  silence_ = std::exchange(last_sign_, sign) == sign ? silence_ + since
+                                                     : clock::duration{};
+  if (silence_ < patience_with_keeper)
     return;
-  waited_ = {};
+  const auto last = comm::read_epoch(folder_);
+  if (!last || !comm::has_epoch_ended(folder_, last->number, processes_.own()))
+    return;
+  silence_ = {};
   std::uint64_t keeper = 0;
   if (std::ifstream in{keeper_file(folder_)}; !(in >> keeper))
     return;
@@ -132,64 +157,142 @@ bool kept_rendezvous::take_lock() {
   return true;
 }
 
-void kept_rendezvous::begin() {
-  if (const auto last = comm::read_epoch(folder_))
-    members_.emplace(folder_, *last);
-  else if (auto living = processes_.living(); living.size() >= size_) {
-    living.resize(std::min(living.size(), most_));
-    members_.emplace(folder_, living);
-  }
+// -- several hosts
+// -------------------------------------------------------------
+
+namespace {
+
+/// The credentials of rank 0 are those of who keeps the rendezvous.
+actors::way_in way_to_rendezvous(const comm::rank_environment& found,
+                                 std::size_t rank) {
+  actors::way_in way;
+  way.host = found.address;
+  way.port = found.port;
+  way.interface = found.interface;
+  way.credentials = std::make_shared<comm::job_credentials>(
+    comm::read_credentials(found.credentials, rank));
+  return way;
 }
 
-void kept_rendezvous::keep(clock::time_point now) {
-  if (members_->makes_no_progress())
-    return; // the ranks give up
-  const auto living = processes_.living();
-  bool is_due = false;
-  for (std::size_t place = 0; place < members_->places(); ++place)
-    if (members_->lives(place) && !contains(living, members_->number_in(place)))
-      is_due = members_->remove(place) || is_due;
-  if (!comm::is_all_done(folder_)) {
-    for (const auto number : living)
-      if (!members_->place_of(number) && members_->started() < most_)
-        members_->add_number(number, now);
-    is_due = members_->let_in() || is_due;
-  }
-  if (is_due && members_->living() > 0)
-    return members_->begin_epoch();
-  for (const auto place : members_->look_for_silent(now))
-    processes_.kill(members_->number_in(place));
+/// True if this host has one of the addresses.
+bool is_this_host(const comm::rank_environment& found) {
+  auto addresses = actors::find_host(found.address, 0);
+  if (!found.interface.empty())
+    return !actors::common_of(
+              addresses, actors::addresses_of_interface(found.interface, 0))
+              .empty();
+  return std::ranges::any_of(addresses, [](const auto& at) {
+    const descriptor socket{
+      ::socket(at.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    return socket && ::bind(socket.get(), at.get(), at.size) == 0;
+  });
 }
+
+void tell_once(std::set<std::string>& told, const std::string& what) {
+  constexpr std::size_t most = 8; // different ones
+  if (told.size() < most && told.insert(what).second)
+    std::fprintf(stderr, "warning: %s\n", one_line(what).c_str());
+}
+
+/// Keeps the rendezvous and lets the other hosts in.
+class network_keeper final : public rendezvous_duty {
+public:
+  network_keeper(const comm::rank_environment& found, const std::string& folder,
+                 const job_processes& processes)
+    : others_(folder), keeper_(folder, processes,
+                               {found.size, found.most, found.address,
+                                static_cast<std::uint16_t>(found.port + 1)},
+                               &others_),
+      gate_(way_to_rendezvous(found, 0),
+            {.admit = [this](actors::passage come, std::uint64_t,
+                             std::uint16_t) { others_.admit(std::move(come)); },
+             .refused =
+               [this](const std::string& why) { tell_once(refused_, why); }}) {}
+
+  void keep(clock::time_point now) override { keeper_.keep(now); }
+  bool is_missed() const override { return keeper_.is_missed(); }
+
+private:
+  other_hosts others_;
+  epoch_keeper keeper_;
+  std::set<std::string> refused_; // of the gate's thread
+  actors::gate gate_;             // uses the members above
+};
+
+/// What the process does that has the lock of its host.
+std::unique_ptr<rendezvous_duty> make_duty(const comm::rank_environment& found,
+                                           const std::string& folder,
+                                           const job_processes& processes,
+                                           const std::atomic<bool>& ends) {
+  if (!is_on_several_hosts(found))
+    return std::make_unique<epoch_keeper>(
+      folder, processes, epoch_keeper::job{found.size, found.most});
+  if (is_this_host(found))
+    return std::make_unique<network_keeper>(found, folder, processes);
+  return std::make_unique<epoch_follower>(
+    folder, processes, name_of_this_host(),
+    [found, way = way_to_rendezvous(found, found.rank), &ends] {
+      constexpr auto longest_try = 2s;
+      return actors::knock(
+        way, found.rank, std::chrono::steady_clock::now() + longest_try, [&] {
+          if (ends)
+            throw error(errc::peer_failure, "this process ends");
+        });
+    });
+}
+
+/// Throws if what ranks on several hosts need cannot be used.
+void check_meeting(const comm::rank_environment& found) {
+  if (!is_on_several_hosts(found))
+    return;
+  (void)is_this_host(found);
+  comm::tls_identity{comm::read_credentials(found.credentials, found.rank)};
+  comm::tls_identity{comm::read_credentials(found.credentials, 0)};
+}
+
+std::uint64_t wanted_number(const comm::rank_environment& found) {
+  return is_on_several_hosts(found) ? draw_number(found.rank) : found.rank;
+}
+
+} // namespace
 
 // -- the thread ---------------------------------------------------------------
 
 rank_rendezvous::rank_rendezvous(const comm::rank_environment& found)
-  : folder_(make_job_folder(found)),
-    processes_(folder_.path(), found.rank, found.size),
-    kept_(folder_.path(), processes_, found.size, found.most),
+  : folder_((check_meeting(found), make_job_folder(found))),
+    processes_(folder_.path(), wanted_number(found), found.size),
+    kept_(folder_.path(), processes_,
+          [this, found] {
+            return make_duty(found, folder_.path(), processes_, ends_);
+          }),
     thread_(quiet_thread("troupe-epochs", [this] { serve(); })) {}
 
 rank_rendezvous::~rank_rendezvous() {
-  {
-    const std::lock_guard guard{mutex_};
-    ends_ = true;
-  }
-  changed_.notify_one();
+  ends_ = true;
   thread_.join();
 }
 
+bool rank_rendezvous::is_to_stay(
+  std::chrono::steady_clock::time_point end) const {
+  constexpr auto longest_stay = 10s;
+  return kept_.is_missed()
+         && std::chrono::steady_clock::now() < end + longest_stay;
+}
+
 void rank_rendezvous::serve() {
-  std::unique_lock guard{mutex_};
-  for (bool has_warned = false; !ends_;) {
+  auto end = std::chrono::steady_clock::now();
+  for (bool has_warned = false; !ends_ || is_to_stay(end);) {
+    if (!ends_)
+      end = std::chrono::steady_clock::now();
     try {
       kept_.look(kept_rendezvous::clock::now());
     } catch (const error& why) {
-      if (!std::exchange(has_warned, true))
+      if (!ends_ && !std::exchange(has_warned, true))
         std::fprintf(stderr,
                      "warning: the ranks of the job cannot change: %s\n",
                      one_line(why.message()).c_str());
     }
-    changed_.wait_for(guard, between_looks_at_job);
+    std::this_thread::sleep_for(between_looks_at_job);
   }
 }
 

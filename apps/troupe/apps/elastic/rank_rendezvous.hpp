@@ -1,47 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/apps/elastic/job_members.hpp>
 #include <troupe/apps/elastic/job_processes.hpp>
+#include <troupe/apps/elastic/rendezvous_duty.hpp>
 #include <troupe/apps/owned_folder.hpp>
 #include <troupe/base/files/descriptor.hpp>
 #include <troupe/comm/rank_environment.hpp>
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <cstddef>
 #include <cstdint>
-#include <mutex>
-#include <optional>
+#include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace troupe::apps {
 
-/// The rendezvous of an elastic job whose launcher keeps none. The lowest
-/// living rank keeps it. If that rank ends, the lowest of those that are left
-/// takes it over.
+/// Which process of a host does what only one may do in the folder of an
+/// elastic job whose launcher keeps no rendezvous (rendezvous_duty): the lowest
+/// living rank of the host. If it ends, the lowest of those that are left takes
+/// that over.
 ///
-/// Who keeps it holds a lock on a file in the folder of the job, which the
-/// system gives to one process at a time. So no two ranks ever write epochs.
+/// Who does it holds a lock on a file in the folder, which the system gives to
+/// one process at a time. So no two processes of a host ever do.
 ///
 /// Thread rule: one thread.
 class kept_rendezvous {
 public:
   using clock = std::chrono::steady_clock;
+  using begin_duty = std::function<std::unique_ptr<rendezvous_duty>()>;
 
-  /// @param size number of processes with which the job begins
-  /// @param most as many may take part
-  /// All arguments must outlive the object.
+  /// @param begin called each time that this process takes the lock
+  /// Folder and processes must outlive the object.
   kept_rendezvous(const std::string& folder, const job_processes& processes,
-                  std::size_t size, std::size_t most);
+                  begin_duty begin);
 
-  /// True if this process keeps it.
+  /// True if this process has the lock.
   bool is_kept_here() const noexcept { return lock_.get() >= 0; }
-  /// Takes it over if this process is to keep it. Then looks who has ended or
-  /// come, and begins an epoch if one is due. Kills processes that hang. Throws
-  /// error(io_failure | bad_file); somebody else can take it over then.
+  /// True if other processes would miss something if this one ended now.
+  bool is_missed() const { return duty_ && duty_->is_missed(); }
+  /// Takes the lock if this process is to have it, and does its duty then.
+  /// Kills who has it and hangs. Throws what the duty throws; somebody else can
+  /// take it over then.
   void look(clock::time_point now);
 
 private:
@@ -50,16 +53,15 @@ private:
   bool is_kept_elsewhere() const;
   void kill_keeper_that_hangs(clock::time_point now);
   bool take_lock();
-  void begin();
-  void keep(clock::time_point now);
 
   const std::string& folder_;
   const job_processes& processes_;
-  std::size_t size_, most_;
-  descriptor lock_; ///< this process keeps the rendezvous
-  std::optional<job_members> members_;
+  begin_duty begin_;
+  descriptor lock_;
+  std::unique_ptr<rendezvous_duty> duty_; ///< null: another process has it
   clock::time_point last_look_;
-  clock::duration waited_{}; ///< for an epoch, while another one keeps it
+  clock::duration silence_{}; ///< of the process that has the lock
+  std::filesystem::file_time_type last_sign_{};
 };
 
 /// This process's part in such a job: its number, and a thread that looks after
@@ -70,10 +72,14 @@ class rank_rendezvous {
 public:
   /// Enters the job, in a folder of its own below the one that all runs of this
   /// user share. Throws error(io_failure), and error(invalid_argument) if
-  /// others have access to it.
+  /// others have access to it. For ranks on several hosts: error(bad_file) and
+  /// error(invalid_argument) if the credentials cannot be used, and what
+  /// `actors::find_host` throws.
   /// @param found has `least` and `most`
   explicit rank_rendezvous(const comm::rank_environment& found);
-  /// Leaves the job. Removes the folder if nobody else is in it.
+  /// Leaves the job. Removes the folder if nobody else is in it. Waits some
+  /// seconds for other hosts if all steps are done and they learn from this
+  /// process that they need not wait for it.
   ~rank_rendezvous();
   rank_rendezvous(const rank_rendezvous&) = delete;
   rank_rendezvous& operator=(const rank_rendezvous&) = delete;
@@ -82,14 +88,13 @@ public:
   std::uint64_t member() const noexcept { return processes_.own(); }
 
 private:
+  bool is_to_stay(std::chrono::steady_clock::time_point end) const;
   void serve();
 
   owned_folder folder_;
   job_processes processes_;
+  std::atomic<bool> ends_ = false;
   kept_rendezvous kept_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ends_ = false;
   std::thread thread_; // uses all members above
 };
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/elastic/epoch_follower.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/comm/tls/job_credentials.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace troupe::apps {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto between_tries = 100ms;
+
+} // namespace
+
+epoch_follower::epoch_follower(const std::string& folder,
+                               const job_processes& processes, std::string host,
+                               connection connect)
+  : folder_(folder), processes_(processes), connect_(std::move(connect)) {
+  last_.host = std::move(host);
+}
+
+epoch_follower::~epoch_follower() {
+  if (!wire_)
+    return;
+  std::erase(last_.living, processes_.own());
+  wire_->send(to_line(last_));
+}
+
+void epoch_follower::keep(clock::time_point now) {
+  if (!has_connection(now))
+    return;
+  while (const auto line = wire_->receive()) {
+    last_sign_ = now;
+    obey(parse_host_order(*line));
+  }
+  report(now);
+}
+
+bool epoch_follower::has_connection(clock::time_point now) {
+  if (wire_ && !wire_->is_gone()
+      && now - last_sign_ <= host_wire::longest_silence)
+    return true;
+  wire_.reset();
+  if (now < next_try_)
+    return false;
+  next_try_ = now + between_tries;
+  try {
+    auto come = connect_();
+    last_.address = come.own_address;
+    wire_.emplace(std::move(come.through));
+  } catch (const error& why) {
+    if (why.code() != errc::peer_failure)
+      throw;
+    return false;
+  }
+  last_sign_ = now;
+  last_report_ = {};
+  return true;
+}
+
+/// The epoch comes last: who sees it needs the rest.
+void epoch_follower::obey(const host_order& order) {
+  for (auto& word : order.told)
+    comm::repeat_told(folder_, word);
+  const auto known = comm::read_epoch(folder_);
+  if (order.epoch && (!known || known->number < order.epoch->number)) {
+    for (auto& [member, text] : order.credentials) {
+      const auto path =
+        comm::credentials_path(folder_, order.epoch->number, member);
+      std::remove(path.c_str()); // of one that ended while it wrote
+      comm::write_credentials(path, comm::parse_credentials(text));
+    }
+    comm::write_epoch(folder_, *order.epoch);
+  }
+  for (const auto number : order.ends)
+    processes_.kill(number);
+}
+
+void epoch_follower::report(clock::time_point now) {
+  host_report is{
+    last_.host,          last_.address,    comm::read_epoch(folder_),
+    processes_.living(), processes_.all(), comm::all_told(folder_)};
+  std::ranges::sort(is.told);
+  if (is == last_ && now - last_report_ < host_wire::between_signs)
+    return wire_->flush();
+  last_ = std::move(is);
+  last_report_ = now;
+  wire_->send(to_line(last_));
+}
+
+} // namespace troupe::apps
