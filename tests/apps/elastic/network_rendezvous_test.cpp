@@ -53,6 +53,7 @@ std::pair<actors::passage, actors::passage> make_wire() {
 struct network {
   other_hosts* keeper = nullptr;
   std::array<bool, all_hosts> is_down{};
+  std::array<int, all_hosts> warnings{}; // of each host
 };
 
 class played_keeper final : public rendezvous_duty {
@@ -88,13 +89,18 @@ struct played_rank {
              if (host == 0)
                return std::make_unique<played_keeper>(on, folder, processes);
              return std::make_unique<epoch_follower>(
-               folder, processes, std::to_string(host), [&on, host] {
+               folder, processes, std::to_string(host),
+               [&on, host] {
                  if (!on.keeper || on.is_down[host])
                    throw error(errc::peer_failure, "nobody is there");
                  auto [here, there] = make_wire();
                  on.keeper->admit(std::move(there));
                  return actors::admission{std::move(here),
                                           "10.0.0." + std::to_string(host + 1)};
+               },
+               [&on, host](const std::string& why) {
+                 CHECK(why == "nobody is there");
+                 ++on.warnings[host];
                });
            }) {}
 };
@@ -269,8 +275,10 @@ TEST_CASE_FIXTURE(job, "without ranks on the first host no epoch begins, until "
   end(all[0]);
   end(all[1]);
   end(all[2]);
+  CHECK(on.warnings == std::array{0, 0, 0});
   look(1min);
   CHECK(epoch(1).number == 1);
+  CHECK(on.warnings == std::array{0, 1, 1});
   std::filesystem::remove_all(folder(0)); // so its last process does
   std::filesystem::create_directory(folder(0));
   const auto late = start(0);

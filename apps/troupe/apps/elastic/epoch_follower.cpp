@@ -15,13 +15,15 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto between_tries = 100ms;
+constexpr auto patience_without_word = 5s;
 
 } // namespace
 
 epoch_follower::epoch_follower(const std::string& folder,
                                const job_processes& processes, std::string host,
-                               connection connect)
-  : folder_(folder), processes_(processes), connect_(std::move(connect)) {
+                               connection connect, warning warn)
+  : folder_(folder), processes_(processes), connect_(std::move(connect)),
+    warn_(std::move(warn)) {
   last_.host = std::move(host);
 }
 
@@ -57,11 +59,23 @@ bool epoch_follower::has_connection(clock::time_point now) {
   } catch (const error& why) {
     if (why.code() != errc::peer_failure)
       throw;
+    note_absence(why.message(), now);
     return false;
   }
+  absent_since_.reset();
+  has_warned_ = false;
   last_sign_ = now;
   last_report_ = {};
   return true;
+}
+
+void epoch_follower::note_absence(const std::string& why,
+                                  clock::time_point now) {
+  if (!absent_since_)
+    absent_since_ = now;
+  if (now - *absent_since_ >= patience_without_word
+      && !std::exchange(has_warned_, true))
+    warn_(why);
 }
 
 /// The epoch comes last: who sees it needs the rest.

@@ -238,6 +238,12 @@ std::unique_ptr<rendezvous_duty> make_duty(const comm::rank_environment& found,
           if (ends)
             throw error(errc::peer_failure, "this process ends");
         });
+    },
+    [rank = found.rank](const std::string& why) {
+      std::fprintf(stderr,
+                   "warning: rank %zu cannot reach the host of the "
+                   "rendezvous: %s\n",
+                   rank, one_line(why).c_str());
     });
 }
 
@@ -246,6 +252,13 @@ void check_meeting(const comm::rank_environment& found) {
   if (!is_on_several_hosts(found))
     return;
   (void)is_this_host(found);
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(found.credentials, ignored))
+    throw error(errc::invalid_argument,
+                "TROUPE_CREDENTIALS is " + quoted_name(found.credentials)
+                  + ": an elastic job needs the folder that troupe credentials "
+                    "makes, because any rank of the first host can take over "
+                    "from rank 0");
   comm::tls_identity{comm::read_credentials(found.credentials, found.rank)};
   comm::tls_identity{comm::read_credentials(found.credentials, 0)};
 }
