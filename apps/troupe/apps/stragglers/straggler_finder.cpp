@@ -17,15 +17,15 @@ namespace {
 
 /// Smaller differences are not worth a line, whatever their significance.
 constexpr double least_factor = 1.1;
+/// Of the fastest runs, which are few.
+constexpr double least_fast_factor = 1.05;
 /// Of a window; several in a row must agree.
 constexpr double most_likely = 0.005;
 /// Ops with a smaller share of a rank's time are not named, nor types; nor
 /// those that are so short that they do not notice when they lose their core.
 constexpr double least_share = 0.01;
 constexpr double least_ms = op_times::least_ns / ns_per_ms;
-constexpr double most_preempted = 0.05;
-/// What programs on the same cores do to an op is less.
-constexpr double most_by_sharing = 2;
+constexpr double most_preempted = 0.15;
 /// So many ops say whether what they have in common is slow: fewer do not.
 constexpr std::size_t least_ops = 3;
 /// Of an op in a window, on each rank.
@@ -42,6 +42,7 @@ struct comparison {
   op_key op;
   std::vector<double> own, others;
   double own_ms = 0, others_ms = 0;
+  double own_least = 0, others_least = 0; // of the fastest runs
   double factor() const { return own_ms / others_ms; }
 };
 
@@ -76,6 +77,8 @@ std::vector<comparison> compare(const std::vector<row_index>& ranks,
     }
     c.own_ms = trace::quantile(c.own, compared);
     c.others_ms = trace::quantile(c.others, compared);
+    c.own_least = trace::quantile(c.own, 0);
+    c.others_least = trace::quantile(c.others, 0);
     if (have_all && c.others_ms > 0)
       found.push_back(std::move(c));
   }
@@ -148,6 +151,7 @@ public:
     straggler what;
     double excess =
       0; ///< logarithm of the factor beyond that of what is larger
+    double least = 0, others_least = 0; ///< of the fastest runs
     bool is_slow = false;
     bool is_covered = false; ///< an op of a type that is slow
   };
@@ -180,7 +184,8 @@ private:
                  double scale) const {
     const auto described = this->described(what, ops);
     return {described, std::log(described.factor / scale),
-            take_longer(ops, scale)};
+            sum_of(ops, &comparison::own_least) / scale,
+            sum_of(ops, &comparison::others_least), take_longer(ops, scale)};
   }
   straggler described(const op_key& what, const comparisons& ops) const {
     return {rank_,
@@ -228,59 +233,79 @@ void straggler_finder::variation::add(double excess) {
   variance += (excess * excess - variance) / windows;
 }
 
-bool straggler_finder::slow_row::add(double excess, bool shares_cores,
-                                     bool is_covered, const variation& usual) {
+bool straggler_finder::slow_row::add(const evidence& window,
+                                     const variation& usual) {
   has_skipped_ = false;
-  if (excesses_.size() < most_windows) {
-    excesses_.push_back(excess);
-    const auto counts_less = shares_cores && excess < std::log(most_by_sharing);
-    weight_ += counts_less ? 1 : least_shared_windows / least_windows;
-  }
-  return stands_out(usual) && !is_covered && !std::exchange(is_told_, true);
+  remember(window);
+  if (excesses_.size() < most_windows)
+    excesses_.push_back(window.excess);
+  return stands_out(usual) && !window.is_covered
+         && !std::exchange(is_told_, true);
+}
+
+void straggler_finder::slow_row::remember(const evidence& window) {
+  if (latest_.size() > least_windows)
+    latest_.pop_front();
+  latest_.push_back(window);
+}
+
+bool straggler_finder::slow_row::is_never_fast() const {
+  const auto least = [this](double evidence::*ms) {
+    return std::ranges::min(latest_, {}, ms).*ms;
+  };
+  return least(&evidence::least)
+         >= least_fast_factor * least(&evidence::others_least);
 }
 
 bool straggler_finder::slow_row::stands_out(const variation& usual) const {
-  if (excesses_.size() >= most_windows)
-    return true;
-  return weight_ >= least_shared_windows
-         && trace::quantile(excesses_, 0.5)
+  if (excesses_.size() < least_windows || !is_never_fast())
+    return false;
+  return excesses_.size() >= most_windows
+         || trace::quantile(excesses_, 0.5)
               >= least_deviations * std::sqrt(usual.variance);
 }
 
-bool straggler_finder::slow_row::skip(variation& usual) {
+bool straggler_finder::slow_row::skip(const evidence* window,
+                                      variation& usual) {
+  if (window) {
+    remember(*window);
+    skipped_.push_back(window->excess);
+  }
   if (!std::exchange(has_skipped_, true))
     return false;
   if (!is_told_)
-    for (auto excess : excesses_)
-      usual.add(excess);
+    std::ranges::for_each(excesses_, [&](double one) { usual.add(one); });
+  std::ranges::for_each(skipped_, [&](double one) { usual.add(one); });
   return true;
 }
 
 std::vector<straggler>
 straggler_finder::add(const std::vector<op_digest>& window) {
   const auto ops = index_of(window);
-  const auto is_preempted = [](const op_digest& of) {
-    return of.preempted > most_preempted;
-  };
-  const auto shares_cores = std::ranges::any_of(window, is_preempted);
   std::vector<straggler> named;
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     auto& rows = rows_[rank];
-    std::set<op_key> slow;
-    const rank_comparison compared{ops, rank};
-    for (auto& found : compared.findings(is_preempted(window[rank]))) {
+    std::set<op_key> looked_at;
+    const auto is_preempted = window[rank].preempted > most_preempted;
+    for (auto& found : rank_comparison{ops, rank}.findings(is_preempted)) {
       const op_key what{found.what.type, found.what.output};
       auto& usual = usual_[what];
-      if (!found.is_slow) {
+      looked_at.insert(what);
+      const evidence seen{found.excess, found.least, found.others_least,
+                          found.is_covered};
+      const auto row = rows.find(what);
+      if (found.is_slow) {
+        if (rows[what].add(seen, usual))
+          named.push_back(found.what);
+      } else if (row == rows.end()) {
         usual.add(found.excess);
-        continue;
+      } else if (row->second.skip(&seen, usual)) {
+        rows.erase(row);
       }
-      slow.insert(what);
-      if (rows[what].add(found.excess, shares_cores, found.is_covered, usual))
-        named.push_back(found.what);
     }
     for (auto row = rows.begin(); row != rows.end();)
-      if (!slow.contains(row->first) && row->second.skip(usual_[row->first]))
+      if (!looked_at.contains(row->first)
+          && row->second.skip(nullptr, usual_[row->first]))
         row = rows.erase(row);
       else
         ++row;

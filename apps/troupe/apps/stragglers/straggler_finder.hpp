@@ -4,6 +4,7 @@
 #include <troupe/apps/stragglers/op_digest.hpp>
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -45,18 +46,15 @@ std::string text_of(const straggler& found, std::size_t ranks,
 /// or, if by less, in 25 windows. Of these windows, no two in a row may
 /// disagree. Some ops, such as those whose data just fit into a cache, take a
 /// quarter longer for some dozen steps, again and again, now on this rank and
-/// now on that one.
-///
-/// While ranks share their cores with other programs, they share caches and
-/// memory with them, too: that can make an op slower on one rank for as long as
-/// a program runs there. Windows in which any rank was preempted for more than
-/// a twentieth of its time therefore count a third: twelve of them name an op.
+/// now on that one. An op that competes with those of another rank has fast
+/// runs between slow ones. So in the latest five windows, also the fastest of
+/// all runs must be a twentieth slower than that of the others.
 ///
 /// Times are divided by the factor of what is larger, a slow type or the rank:
 /// so a slow core makes a slow rank, not slow ops. Ops of a slow type are not
 /// named. The time that threads wait for cores is no slowness of ops: a rank
-/// that is preempted for more than a twentieth of its time is not called slow
-/// as a whole.
+/// that is preempted for more than 15 % of its time is not called slow as a
+/// whole.
 ///
 /// Thread rule: one thread.
 class straggler_finder {
@@ -69,10 +67,8 @@ public:
 
   ///@{
   /// Windows that must agree before something is named: if it stands out from
-  /// how it usually varies; the same while ranks share their cores; and if it
-  /// does not stand out.
+  /// how it usually varies, and if it does not.
   static constexpr std::size_t least_windows = 4;
-  static constexpr std::size_t least_shared_windows = 3 * least_windows;
   static constexpr std::size_t most_windows = 25;
   ///@}
 
@@ -84,27 +80,36 @@ private:
     double windows = 0;
     void add(double excess);
   };
+  /// What a window says of an op, a type or a rank.
+  struct evidence {
+    double excess = 0;       ///< logarithm of the factor
+    double least = 0;        ///< milliseconds of the fastest run
+    double others_least = 0; ///< the same of the other ranks
+    /// It is slow because its type is: it keeps its windows, and is named if it
+    /// is slow without the type.
+    bool is_covered = false;
+  };
   /// Windows in which something was slow, with at most one other between two
   /// of them.
   class slow_row {
   public:
     /// Adds a window. True if it is to be named.
-    /// @param excess logarithm of the factor
-    /// @param shares_cores a rank was preempted
-    /// @param is_covered it is slow because its type is: it keeps its windows,
-    ///   and is named if it is slow without the type
-    bool add(double excess, bool shares_cores, bool is_covered,
-             const variation& usual);
-    /// In this window, it was not slow. True if the row ends: windows that did
-    /// not lead to a name are then part of how it usually varies.
-    bool skip(variation& usual);
+    bool add(const evidence& window, const variation& usual);
+    /// In this window, it was not slow, or little is known of it. True if the
+    /// row ends: its windows are then part of how it usually varies, but for
+    /// those that led to a name.
+    bool skip(const evidence* window, variation& usual);
 
   private:
+    void remember(const evidence& window);
+    bool is_never_fast() const;
     bool stands_out(const variation& usual) const;
 
     std::vector<double> excesses_;
-    std::size_t weight_ = 0;   // of a window: of `least_shared_windows`
-    bool has_skipped_ = false; // the latest window
+    std::vector<double> skipped_; // of windows that disagree
+    std::deque<evidence> latest_; // also of windows that disagree
+    std::size_t weight_ = 0;      // of a window: of `least_shared_windows`
+    bool has_skipped_ = false;    // the latest window
     bool is_told_ = false;
   };
 
