@@ -20,7 +20,7 @@ constexpr double least_factor = 1.1;
 /// Of the fastest runs, which are few.
 constexpr double least_fast_factor = 1.05;
 /// Of a window; several in a row must agree.
-constexpr double most_likely = 0.005;
+constexpr double most_likely = 0.02;
 /// Ops with a smaller share of a rank's time are not named, nor types; nor
 /// those that are so short that they do not notice when they lose their core.
 constexpr double least_share = 0.01;
@@ -120,7 +120,7 @@ bool take_longer(const comparisons& all, double scale) {
     for (auto ms : c->others)
       others.push_back(ms / c->others_ms);
   }
-  return trace::quantile(own, 0.25) > trace::quantile(others, 0.75)
+  return trace::quantile(own, 0.25) > trace::quantile(others, 0.5)
          && trace::rank_test(own, others) < most_likely;
 }
 

@@ -37,9 +37,10 @@ std::string text_of(const straggler& found, std::size_t ranks,
 ///   several ops, three quarters of the lower quartiles are. What disturbs a
 ///   run makes it longer, so the faster runs say more of the op than the
 ///   median;
-/// - the quartile ranges of the times do not overlap: an op whose time varies
-///   must be slower by more than it varies;
-/// - the rank test of Mann and Whitney gives p < 0.005.
+/// - three quarters of its times are above half of the others': an op whose
+/// time
+///   varies must be slower by more than it varies;
+/// - the rank test of Mann and Whitney gives p < 0.02.
 ///
 /// It is named, once until it is no longer slow, if it differs in four windows
 /// by at least three times as much as it usually varies from window to window;
