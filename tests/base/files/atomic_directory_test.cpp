@@ -332,6 +332,19 @@ TEST_CASE("the current folder and those above it are refused before anything "
   CHECK(folder.entries() == 1);
 }
 
+TEST_CASE("a folder that users share is refused before anything is written, "
+          "and one in it is not") {
+  test::temporary_folder folder;
+  const fs::path shared = folder / "shared";
+  fs::create_directory(shared);
+  fs::permissions(shared, fs::perms::all | fs::perms::sticky_bit);
+  CHECK(contains(error_of([&] { save(shared, "new"); }), "is shared by users"));
+  CHECK(fs::is_empty(shared));
+  CHECK(folder.entries() == 1);
+  save(shared / "own", "new");
+  CHECK(fs::exists(shared / "own/a"));
+}
+
 TEST_CASE("a folder appears where a link leads that led nowhere") {
   test::temporary_folder folder;
   fs::create_directory(folder / "there");

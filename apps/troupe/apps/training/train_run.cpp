@@ -392,8 +392,9 @@ void training_run::leave_epoch(const error& failure, const stop_request& stop) {
 
 void training_run::tell_begin(executor& exe, progress& shown) {
   if (epochs_ > 1) {
-    shown.note(printed("goes on after step %llu in %zu ranks",
-                       ull{state_.position.steps}, part_.size()));
+    shown.note(printed("goes on after step %llu in %zu %s",
+                       ull{state_.position.steps}, part_.size(),
+                       part_.size() == 1 ? "rank" : "ranks"));
     return;
   }
   describe_graph(exe, given_, run_.strategy, part_, shown);

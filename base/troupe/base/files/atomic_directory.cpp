@@ -232,7 +232,8 @@ void atomic_directory::release_lock() noexcept {
 
 // Called at the start, because hours of work can lie between here and `commit`.
 void atomic_directory::require_replaceable() const {
-  const auto device = status_of(target_).st_dev;
+  const auto status = status_of(target_);
+  const auto device = status.st_dev;
   if (device != status_of(folder_of(target_) / ".").st_dev)
     refuse(target_, "is a mount point, which cannot be replaced: save into a "
                     "folder in it");
@@ -244,6 +245,9 @@ void atomic_directory::require_replaceable() const {
                     "folder");
   require_no_attribute(target_);
   require_movable_contents(target_, device);
+  if ((status.st_mode & S_ISVTX) != 0)
+    refuse(target_, "is shared by users, as /tmp is, who would lose what they "
+                    "write meanwhile: save into a folder in it");
   if (has_contents(target_))
     require_exchange();
 }

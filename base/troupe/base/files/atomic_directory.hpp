@@ -18,7 +18,8 @@ namespace troupe {
 /// give them. The target's other contents are kept: files are hard-linked into
 /// the new folder, and folders are created again with their owner and mode.
 /// They must therefore not be mount points. A process whose current folder is
-/// the target stays in the old folder, which is removed.
+/// the target or lies in it stays in the old folder, which is removed, and what
+/// it writes there is lost.
 ///
 /// Folders that killed processes left next to the target are removed.
 ///
@@ -26,8 +27,9 @@ namespace troupe {
 /// Thread rule: one thread.
 class atomic_directory {
 public:
-  /// Also throws if the target is not a folder or cannot be replaced: a mount
-  /// point, the current folder or one of its parents, or a folder whose
+  /// Also throws if the target is not a folder or cannot be replaced: a folder
+  /// that users share, such as /tmp (sticky bit), a mount point, the current
+  /// folder or one of its parents, or a folder whose
   /// contents this user may not read or remove (also for their attributes, see
   /// chattr(1)), or that is on a file system that cannot exchange folders (NFS,
   /// FAT).
