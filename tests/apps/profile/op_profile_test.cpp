@@ -118,6 +118,17 @@ TEST_CASE("the first steps do not count") {
   CHECK(times.ops.at("mul").count == 1);
 }
 
+TEST_CASE("time in which steps that do not count still run is not that of "
+          "others") {
+  watched w{1};
+  w.run(0, 1, 100, 200); // overlaps with step 0
+  w.run(0, 0, 300, 1000);
+  w.run(1, 1, 1000, 1500);
+  const auto times = w.profile.times();
+  CHECK(times.steps == 1);
+  CHECK(times.wall_ns == 500);
+}
+
 TEST_CASE("an op that does not finish on its thread is not seen") {
   watched w;
   w.happens(event_kind::run_begin, 0, 0, 100);

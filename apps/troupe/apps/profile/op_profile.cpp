@@ -229,8 +229,13 @@ void op_profile::take() {
 
 void op_profile::take(std::span<const trace_event> events) {
   for (auto& e : events) {
-    if (e.step < skipped_ || e.worker >= logs_.size())
+    if (e.worker >= logs_.size())
       continue;
+    if (e.step < skipped_) {
+      if (e.kind == event_kind::run_end)
+        skipped_end_ = std::max(skipped_end_, e.time);
+      continue;
+    }
     auto& log = *logs_[e.worker];
     switch (e.kind) {
     case event_kind::run_begin: log.begin_op(e.from, e.time); break;
@@ -263,6 +268,8 @@ profile_times op_profile::times() const {
     end = std::max(end, log->end_step());
   }
   all.steps = end - skipped_;
+  // Steps overlap: the first one that counts begins while others still run.
+  first = std::max(first, skipped_end_);
   all.wall_ns = last > first ? last - first : 0;
   in_nanoseconds(all);
   return all;

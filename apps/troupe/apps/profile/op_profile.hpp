@@ -31,6 +31,7 @@ struct op_time {
 /// concurrently each count in full.
 struct profile_times {
   std::uint64_t steps = 0; ///< number of steps that count
+  /// From the end of the steps that do not count to the end of the last one.
   std::uint64_t wall_ns = 0;
   std::map<std::string, op_time> ops;
   std::vector<std::uint64_t> busy_ns; ///< per worker, time in ops
@@ -91,6 +92,7 @@ private:
   type_number number_of(std::string_view type);
 
   std::uint64_t skipped_;
+  std::uint64_t skipped_end_ = 0; // of the skipped steps, in ticks
   recorder* from_ = nullptr;
   std::optional<event_reader> events_;
   double ns_per_tick_ = 1;
