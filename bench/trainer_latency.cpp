@@ -154,12 +154,11 @@ public:
     const auto batch = share_batch(
       make_synthetic_source(program_.feeds, o_.batch, 2, memory_)->batch(0, 0));
     const auto feeds = system_->spawn<feeder>(trains_, batch);
-    const auto warm = ask<int>(self_, feeds, 0);
     std::this_thread::sleep_for(std::chrono::milliseconds{300});
     const auto begin = clock::now();
     const auto before = ask<int>(self_, feeds, 0);
     ask_all("beside a trainer");
-    const auto steps = ask<int>(self_, feeds, warm) - before;
+    const auto steps = ask<int>(self_, feeds, 0) - before;
     const auto ms =
       std::chrono::duration<double, std::milli>{clock::now() - begin}.count();
     std::printf("a step of the trainer: %.3f ms\n", ms / std::max(1, steps));
