@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/graph/second_derivatives.hpp>
+#include <troupe/graph/schemas/second_derivatives.hpp>
 
 #include <support/caught.hpp>
 #include <troupe/graph/gradients.hpp>

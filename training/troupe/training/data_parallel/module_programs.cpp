@@ -2,7 +2,7 @@
 #include <troupe/training/data_parallel/module_programs.hpp>
 
 #include <troupe/base/error.hpp>
-#include <troupe/graph/second_derivatives.hpp>
+#include <troupe/graph/schemas/second_derivatives.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/training/output_program.hpp>
 

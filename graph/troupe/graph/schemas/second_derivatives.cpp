@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/graph/second_derivatives.hpp>
+#include <troupe/graph/schemas/second_derivatives.hpp>
 
 #include <troupe/graph/schemas/families.hpp>
 
@@ -185,8 +185,11 @@ op_list of_square(const gradient_context& context) {
   return made;
 }
 
-/// dX = (1 - y^2) dOut
-op_list of_tanh(const gradient_context& context) {
+/// For dX = (c - y^2) dOut, or (y - y^2) dOut: calls `finish` with what the
+/// gradient of y is made of, the product of dOut and the gradient of dX, and
+/// 2 y times that.
+template <class Finish>
+op_list of_slope_in_result(const gradient_context& context, Finish finish) {
   const auto& g = context.forward;
   const auto& y = g.only_input("Out");
   op_list made;
@@ -195,25 +198,25 @@ op_list of_tanh(const gradient_context& context) {
     const auto product = add_product(made, g);
     const auto term = between(y, g.only_output("X@GRAD"), "TERM");
     made.push_back(twice(y, product, term));
-    made.push_back(scaled(term, -1, gradient_name(y)));
+    made.push_back(finish(product, term, gradient_name(y)));
   }
   return made;
 }
 
+/// dX = (1 - y^2) dOut
+op_list of_tanh(const gradient_context& context) {
+  return of_slope_in_result(context,
+                            [](const auto&, const auto& term, const auto& to) {
+                              return scaled(term, -1, to);
+                            });
+}
+
 /// dX = (y - y^2) dOut
 op_list of_sigmoid(const gradient_context& context) {
-  const auto& g = context.forward;
-  const auto& y = g.only_input("Out");
-  op_list made;
-  add_slope(made, context);
-  if (context.wanted(y)) {
-    const auto product = add_product(made, g);
-    const auto term = between(y, g.only_output("X@GRAD"), "TERM");
-    made.push_back(twice(y, product, term));
-    made.push_back(
-      with_operands("elementwise_sub", product, term, gradient_name(y)));
-  }
-  return made;
+  return of_slope_in_result(
+    context, [](const auto& product, const auto& term, const auto& to) {
+      return with_operands("elementwise_sub", product, term, to);
+    });
 }
 
 template <const operand_slots& Slots>
