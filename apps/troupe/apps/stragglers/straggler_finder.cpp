@@ -149,11 +149,8 @@ public:
 
   struct finding {
     straggler what;
-    double excess =
-      0; ///< logarithm of the factor beyond that of what is larger
-    double least = 0, others_least = 0; ///< of the fastest runs
+    slowness_evidence seen; ///< beyond that of what is larger
     bool is_slow = false;
-    bool is_covered = false; ///< an op of a type that is slow
   };
   /// The rank, its types and its ops: those of which enough is known.
   std::vector<finding> findings(bool is_preempted) const {
@@ -173,7 +170,7 @@ public:
       for (auto* c : ops)
         if (std::ranges::find(long_, c) != long_.end()) {
           found.push_back(judged(c->op, {c}, std::max(of_rank, of_type)));
-          found.back().is_covered = is_slow;
+          found.back().seen.is_covered = is_slow;
         }
     }
     return found;
@@ -183,9 +180,11 @@ private:
   finding judged(const op_key& what, const comparisons& ops,
                  double scale) const {
     const auto described = this->described(what, ops);
-    return {described, std::log(described.factor / scale),
-            sum_of(ops, &comparison::own_least) / scale,
-            sum_of(ops, &comparison::others_least), take_longer(ops, scale)};
+    return {described,
+            {std::log(described.factor / scale),
+             sum_of(ops, &comparison::own_least) / scale,
+             sum_of(ops, &comparison::others_least)},
+            take_longer(ops, scale)};
   }
   straggler described(const op_key& what, const comparisons& ops) const {
     return {rank_,
@@ -233,7 +232,7 @@ void straggler_finder::variation::add(double excess) {
   variance += (excess * excess - variance) / windows;
 }
 
-bool straggler_finder::slow_row::add(const evidence& window,
+bool straggler_finder::slow_row::add(const slowness_evidence& window,
                                      const variation& usual) {
   has_skipped_ = false;
   remember(window);
@@ -243,18 +242,18 @@ bool straggler_finder::slow_row::add(const evidence& window,
          && !std::exchange(is_told_, true);
 }
 
-void straggler_finder::slow_row::remember(const evidence& window) {
+void straggler_finder::slow_row::remember(const slowness_evidence& window) {
   if (latest_.size() > least_windows)
     latest_.pop_front();
   latest_.push_back(window);
 }
 
 bool straggler_finder::slow_row::is_never_fast() const {
-  const auto least = [this](double evidence::*ms) {
+  const auto least = [this](double slowness_evidence::*ms) {
     return std::ranges::min(latest_, {}, ms).*ms;
   };
-  return least(&evidence::least)
-         >= least_fast_factor * least(&evidence::others_least);
+  return least(&slowness_evidence::least)
+         >= least_fast_factor * least(&slowness_evidence::others_least);
 }
 
 bool straggler_finder::slow_row::stands_out(const variation& usual) const {
@@ -265,7 +264,7 @@ bool straggler_finder::slow_row::stands_out(const variation& usual) const {
               >= least_deviations * std::sqrt(usual.variance);
 }
 
-bool straggler_finder::slow_row::skip(const evidence* window,
+bool straggler_finder::slow_row::skip(const slowness_evidence* window,
                                       variation& usual) {
   if (window) {
     remember(*window);
@@ -291,15 +290,13 @@ straggler_finder::add(const std::vector<op_digest>& window) {
       const op_key what{found.what.type, found.what.output};
       auto& usual = usual_[what];
       looked_at.insert(what);
-      const evidence seen{found.excess, found.least, found.others_least,
-                          found.is_covered};
       const auto row = rows.find(what);
       if (found.is_slow) {
-        if (rows[what].add(seen, usual))
+        if (rows[what].add(found.seen, usual))
           named.push_back(found.what);
       } else if (row == rows.end()) {
-        usual.add(found.excess);
-      } else if (row->second.skip(&seen, usual)) {
+        usual.add(found.seen.excess);
+      } else if (row->second.skip(&found.seen, usual)) {
         rows.erase(row);
       }
     }

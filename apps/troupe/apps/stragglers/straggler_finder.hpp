@@ -28,6 +28,16 @@ struct straggler {
 std::string text_of(const straggler& found, std::size_t ranks,
                     const std::string& op);
 
+/// What a window says of an op, a type or a rank.
+struct slowness_evidence {
+  double excess = 0;       ///< logarithm of the factor
+  double least = 0;        ///< milliseconds of the fastest run
+  double others_least = 0; ///< the same of the other ranks
+  /// It is slow because its type is: it keeps its windows, and is named if it
+  /// is slow without the type.
+  bool is_covered = false;
+};
+
 /// Compares the ranks of a job, window by window.
 ///
 /// It compares each op, the ops of each type together, and all ops of a rank
@@ -81,36 +91,27 @@ private:
     double windows = 0;
     void add(double excess);
   };
-  /// What a window says of an op, a type or a rank.
-  struct evidence {
-    double excess = 0;       ///< logarithm of the factor
-    double least = 0;        ///< milliseconds of the fastest run
-    double others_least = 0; ///< the same of the other ranks
-    /// It is slow because its type is: it keeps its windows, and is named if it
-    /// is slow without the type.
-    bool is_covered = false;
-  };
   /// Windows in which something was slow, with at most one other between two
   /// of them.
   class slow_row {
   public:
     /// Adds a window. True if it is to be named.
-    bool add(const evidence& window, const variation& usual);
+    bool add(const slowness_evidence& window, const variation& usual);
     /// In this window, it was not slow, or little is known of it. True if the
     /// row ends: its windows are then part of how it usually varies, but for
     /// those that led to a name.
-    bool skip(const evidence* window, variation& usual);
+    bool skip(const slowness_evidence* window, variation& usual);
 
   private:
-    void remember(const evidence& window);
+    void remember(const slowness_evidence& window);
     bool is_never_fast() const;
     bool stands_out(const variation& usual) const;
 
     std::vector<double> excesses_;
-    std::vector<double> skipped_; // of windows that disagree
-    std::deque<evidence> latest_; // also of windows that disagree
-    std::size_t weight_ = 0;      // of a window: of `least_shared_windows`
-    bool has_skipped_ = false;    // the latest window
+    std::vector<double> skipped_;          // of windows that disagree
+    std::deque<slowness_evidence> latest_; // also of windows that disagree
+    std::size_t weight_ = 0;   // of a window: of `least_shared_windows`
+    bool has_skipped_ = false; // the latest window
     bool is_told_ = false;
   };
 
