@@ -146,8 +146,9 @@ TEST_CASE("a wrong command line of launch leaves with 2 and one line") {
     more.insert(more.begin(), "launch");
     return run_troupe(more);
   };
-  CHECK(fails_with(with({}), 2, {"--nodes is required", "launch --help"}));
-  CHECK(fails_with(with({"--", "true"}), 2, {"--nodes is required"}));
+  CHECK(fails_with(
+    with({}), 2, {"--nodes, --hosts or --join is required", "launch --help"}));
+  CHECK(fails_with(with({"--", "true"}), 2, {"--join is required"}));
   CHECK(fails_with(with({"--nodes", "0", "--", "true"}), 2,
                    {"--nodes: must be more than 0, not 0"}));
   for (const std::string many : {"57", "1000000000000"})

@@ -195,7 +195,8 @@ std::optional<remote_start> apply_hosts(launch_options& options) {
 void check_launch(const launch_options& options,
                   const std::vector<std::string>& command) {
   if (options.nodes == 0)
-    throw usage_error("--nodes is required (see troupe launch --help)");
+    throw usage_error(
+      "--nodes, --hosts or --join is required (see troupe launch --help)");
   if (options.nodes > comm::max_ranks)
     throw usage_error(
       "--nodes: must be at most " + std::to_string(comm::max_ranks) + ", not "
