@@ -304,15 +304,15 @@ void read_address(const launcher_variables& from, rank_environment& into) {
 
 /// On several hosts, ranks of an elastic job also need ports for its epochs.
 void require_meeting(const std::string& told, const rank_environment& found) {
-  constexpr int ports_of_runs = 64;
   if (found.address.empty() || found.credentials.empty())
     refuse(told
            + ", but the ranks are on several hosts: TROUPE_ADDRESS and "
              "TROUPE_CREDENTIALS must say how they meet");
-  if (found.port > 65'535 - ports_of_runs)
+  if (found.port > 65'535 - ports_of_epochs)
     refuse(told + ", but TROUPE_ADDRESS names port "
            + std::to_string(found.port) + ": the "
-           + std::to_string(ports_of_runs) + " ports after it are needed, too");
+           + std::to_string(ports_of_epochs)
+           + " ports after it are needed, too");
 }
 
 /// Reads MIN:MAX.

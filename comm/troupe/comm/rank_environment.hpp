@@ -43,6 +43,11 @@ struct rank_environment {
   std::size_t least = 0, most = 0;
 };
 
+/// So many ports after that of TROUPE_ADDRESS are for the epochs of an elastic
+/// job on several hosts. An epoch has another one than those before it: who
+/// listens there may not have ended yet.
+constexpr std::uint16_t ports_of_epochs = 64;
+
 /// What a process knows about where it comes from.
 struct environment {
   /// The value of a variable; nothing if it is not set.

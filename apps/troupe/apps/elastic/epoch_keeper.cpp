@@ -3,6 +3,7 @@
 
 #include <troupe/apps/elastic/other_hosts.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/comm/rank_environment.hpp>
 #include <troupe/comm/tls/job_credentials.hpp>
 
 #include <algorithm>
@@ -19,9 +20,6 @@ using namespace std::chrono_literals;
 
 // In which other hosts connect to who has taken the rendezvous over.
 constexpr auto patience_with_hosts = 5s;
-// The port of an epoch differs from those before: who listens there may not
-// have ended yet.
-constexpr std::uint64_t ports_of_runs = 64;
 // Of a number, below those of the rank.
 constexpr int random_bits = 32;
 // In epochs. Other hosts have numbers from 1 on.
@@ -175,8 +173,8 @@ void epoch_keeper::complete(comm::job_epoch& epoch) {
   const auto first = epoch.members.front();
   epoch.address =
     is_of_this_host(first) ? job_.address : others_->address_of(first);
-  epoch.port =
-    static_cast<std::uint16_t>(job_.port + epoch.number % ports_of_runs);
+  epoch.port = static_cast<std::uint16_t>(
+    job_.port + epoch.number % comm::ports_of_epochs);
   const auto all = comm::make_job_credentials(epoch.members.size());
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const auto member = epoch.members[rank];
