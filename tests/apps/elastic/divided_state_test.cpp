@@ -86,7 +86,8 @@ while_launched kill_in(const std::vector<int>& places, std::size_t& kills,
 }
 
 int step_at_which(const std::string& err, const std::string& ranks) {
-  const auto end = err.find(" in " + ranks + " ranks");
+  const auto end =
+    err.find(" in " + ranks + (ranks == "1" ? " rank\n" : " ranks\n"));
   const auto begin = err.rfind("goes on after step ", end);
   int step = -1;
   if (end != err.npos && begin != err.npos)
