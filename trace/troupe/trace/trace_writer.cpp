@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/trace/trace_writer.hpp>
 
-#include <troupe/base/clock.hpp>
+#include <troupe/base/clock_pair.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/spin.hpp>
 #include <troupe/trace/event_codec.hpp>
@@ -32,7 +32,8 @@ constexpr std::size_t events_per_block = std::size_t{1} << 12;
 } // namespace
 
 clock_reading clock_reading::now() noexcept {
-  return {troupe::ticks(), now_ns()};
+  const auto now = read_together(troupe::ticks, now_ns);
+  return {now.outer, now.inner};
 }
 
 trace_writer::trace_writer(const std::filesystem::path& path, existing file)

@@ -14,7 +14,8 @@
 
 namespace troupe::trace {
 
-/// A reading of both clocks: ticks (base/spin.hpp), and nanoseconds.
+/// A reading of two clocks at one moment: ticks (base/spin.hpp), and
+/// nanoseconds.
 struct clock_reading {
   std::uint64_t ticks = 0;
   std::uint64_t ns = 0; ///< see now_ns

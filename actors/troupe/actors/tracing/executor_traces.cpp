@@ -4,7 +4,7 @@
 #include <troupe/actors/engine/engine.hpp>
 #include <troupe/actors/tracing/traced_graph.hpp>
 #include <troupe/actors/tracing/worker_stacks.hpp>
-#include <troupe/base/clock.hpp>
+#include <troupe/base/clock_pair.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/event_reader.hpp>
 #include <troupe/base/version.hpp>
@@ -85,7 +85,7 @@ executor_traces::executor_traces(const executor_options& options,
                                  const graph::program& p,
                                  const job_queue& queue)
   : options_(options), program_(p), queue_(queue),
-    made_(trace::clock_reading::now()), made_unix_ns_(unix_now_ns()),
+    made_(trace::clock_reading::now()), made_unix_ns_(unix_ns_at(made_.ns)),
     events_(std::make_shared<recorder>(queue, events_per_ring())),
     hooks_(*events_, options.hooks.trace), flight_(*events_, trace_level::off),
     busy_(options.flight_recorder.stacks

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/tracing/trace_recording.hpp>
 
-#include <troupe/base/clock.hpp>
+#include <troupe/base/clock_pair.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/event_reader.hpp>
 
@@ -36,7 +36,7 @@ public:
       events_(from, event_reader::start::now, level),
       level_(std::in_place, from, trace_level::off) {
     begin_ = last_ = clock_reading::now();
-    what.run.begin_unix_ns = unix_now_ns();
+    what.run.begin_unix_ns = unix_ns_at(begin_.ns);
     file_.write(what.run);
     file_.write(what.graph);
     file_.write(what.phases.since(begin_.ns));
