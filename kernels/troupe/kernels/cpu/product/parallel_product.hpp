@@ -29,12 +29,16 @@ public:
   explicit parallel_product(precision factors) : factors_(factors) {}
 
   /// As `gemm`. Each part computes some columns of the result, or some rows if
-  /// there are more rows than columns.
+  /// there are more rows than columns. There are two parts for each worker: if
+  /// a worker joins late, because it was inside an op of another step, the
+  /// others wait half as long.
   template <class T>
   void run(const kernel_context& ctx, std::int64_t m, std::int64_t n,
            std::int64_t k, const matrix_of<T>& a, const matrix_of<T>& b, T beta,
            T* c, std::int64_t stride_c) {
-    const auto most = worthwhile_parts(ctx.workers(), m * n * k, least_work);
+    const auto workers = ctx.workers();
+    const auto most =
+      worthwhile_parts(workers > 1 ? 2 * workers : 1, m * n * k, least_work);
     const even_cut cut{std::max(m, n), most, whole_registers};
     make(cut.parts());
     ctx.in_parts(cut.parts(), [&](std::size_t i) {
