@@ -4,6 +4,7 @@
 #include <troupe/apps/bench/inference/inference_load.hpp>
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/optimizer.hpp>
+#include <troupe/kernels/precision.hpp>
 #include <troupe/training/inference_session.hpp>
 
 #include <support/caught.hpp>
@@ -44,6 +45,23 @@ TEST_CASE("bench inference merges requests and finds no wrong reply") {
   }
 }
 
+TEST_CASE(
+  "bench inference allows answers the rounding of their number format") {
+  for (const std::string precision : {"fp32", "bf16"}) {
+    if (precision == "bf16"
+        && !troupe::has_precision(troupe::precision::bfloat16))
+      continue;
+    const auto result =
+      run_troupe({"bench", "inference", "mlp", "--requests", "64", "--callers",
+                  "8", "--max-batch", "8", "--precision", precision, "--json"});
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const auto merged = nlohmann::json::parse(lines_of(result.out).at(1));
+    CHECK(merged["precision"] == precision);
+    CHECK(merged["wrong"] == 0);
+  }
+}
+
 TEST_CASE("bench inference needs answers that it can tell apart") {
   const temporary_folder folder;
   troupe::graph::network net;
@@ -67,7 +85,8 @@ TEST_CASE("bench inference needs answers that it can tell apart") {
 }
 
 TEST_CASE("an answer of another sample is a wrong one") {
-  const known_answers known{load_program("mlp", ""), "", 3};
+  const known_answers known{load_program("mlp", ""), "", 3,
+                            troupe::precision::float32};
   troupe::inference_session session{load_program("mlp", "").test,
                                     known.parameters(),
                                     {.outputs = {known.output()}}};

@@ -156,6 +156,10 @@ void add_output_options(CLI::App& command, bool& json, const char* example) {
   command.footer(std::string("Example:\n  ") + example);
 }
 
+precision factors_of(const network_options& options) {
+  return options.precision == "bf16" ? precision::bfloat16 : precision::float32;
+}
+
 executor_options make_executor_options(const network_options& options) {
   executor_options made;
   made.devices = parse_value("--devices", options.devices, parse_devices);
@@ -172,8 +176,7 @@ executor_options make_executor_options(const network_options& options) {
   // Nothing reads the parameters during training.
   made.lowering.kernel_layouts = true;
   made.threads = options.threads;
-  const auto factors =
-    options.precision == "bf16" ? precision::bfloat16 : precision::float32;
+  const auto factors = factors_of(options);
   if (options.no_winograd || factors != precision::float32)
     made.kernels = std::make_shared<kernel_table>(kernels_for(
       made.devices, {.winograd = !options.no_winograd, .factors = factors}));

@@ -5,6 +5,7 @@
 #include <troupe/apps/program_source.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/kernels/precision.hpp>
 #include <troupe/training/data/batch_source.hpp>
 
 #include <cstdint>
@@ -40,6 +41,9 @@ void add_loss_option(CLI::App& command, network_options& options);
 void add_device_options(CLI::App& command, network_options& options);
 void add_strategy_options(CLI::App& command, network_options& options);
 void add_precision_option(CLI::App& command, network_options& options);
+
+/// The number format that `--precision` names.
+precision factors_of(const network_options& options);
 
 /// Parses the text options. Throws usage_error.
 executor_options make_executor_options(const network_options& options);

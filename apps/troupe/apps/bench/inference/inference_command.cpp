@@ -85,6 +85,7 @@ void print(const inference_options& o, const measured_session& s,
     nlohmann::ordered_json line;
     line["max_batch"] = s.max_batch;
     line["max_delay_us"] = o.max_delay_us;
+    line["precision"] = o.network.precision;
     line["callers"] = o.load.callers;
     line["callers_are"] = o.callers_are;
     line["requests"] = f.requests;
@@ -109,7 +110,8 @@ void print(const inference_options& o, const measured_session& s,
 
 int run_inference(const inference_options& o) {
   const auto bundle = load_program(o.network.program, o.network.loss);
-  const known_answers known{bundle, o.output, o.load.seed};
+  const known_answers known{bundle, o.output, o.load.seed,
+                            factors_of(o.network)};
   auto alone = make_session(o, bundle, known, 1, o.load.requests / share_alone);
   auto merged = make_session(o, bundle, known, o.max_batch, o.load.requests);
   for (int round = 0; round < rounds; ++round)
@@ -165,6 +167,7 @@ void add_bench_inference(CLI::App& bench, action& chosen) {
     "inference", "requests of many callers, each alone and merged into steps");
   add_program_argument(command, o->network);
   add_device_options(command, o->network);
+  add_precision_option(command, o->network);
   command
     .add_option("--threads", o->network.threads,
                 "workers (default: one per core)")

@@ -22,8 +22,11 @@ namespace troupe::apps {
 namespace {
 
 constexpr std::int64_t known_samples = 256;
-/// Of the largest answer. Batches of different sizes are rounded differently.
-constexpr float rounding = 1e-3f;
+/// How far answers can differ, as a share of the largest. Batches of different
+/// sizes are rounded differently.
+float rounding(precision factors) {
+  return factors == precision::bfloat16 ? 2e-2f : 1e-3f;
+}
 
 std::string chosen_output(const program_bundle& bundle,
                           const std::string& output) {
@@ -152,7 +155,8 @@ void run_functions(std::vector<caller>& callers) {
 } // namespace
 
 known_answers::known_answers(const program_bundle& bundle,
-                             const std::string& output, std::uint64_t seed)
+                             const std::string& output, std::uint64_t seed,
+                             precision factors)
   : output_(chosen_output(bundle, output)) {
   auto values = std::make_shared<scope>();
   run_startup(bundle.startup, *values, seed);
@@ -164,7 +168,7 @@ known_answers::known_answers(const program_bundle& bundle,
     make_synthetic_source(feeds, known_samples, seed, memory_)->batch(0, 0);
   executor exe{program, {.fetches = outputs, .parameters = values}};
   expected_ = exe.run(samples_, outputs).merged(output_);
-  tolerance_ = rounding * largest(expected_);
+  tolerance_ = rounding(factors) * largest(expected_);
   require_distinct();
 }
 

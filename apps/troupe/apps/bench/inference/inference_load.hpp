@@ -3,6 +3,7 @@
 
 #include <troupe/apps/data/samples.hpp>
 #include <troupe/apps/program_source.hpp>
+#include <troupe/kernels/precision.hpp>
 #include <troupe/training/inference_session.hpp>
 
 #include <cstddef>
@@ -14,12 +15,13 @@ namespace troupe::apps {
 /// Requests of a benchmark, and the answers that they must get.
 class known_answers {
 public:
-  /// Draws samples, and computes their answers without a session. Throws
+  /// Draws samples, and computes their answers in float32, without a session.
+  /// Answers of a session with bfloat16 `factors` may differ by more. Throws
   /// error(not_found) if the program classifies nothing and `output` is empty,
   /// and error(invalid_argument) if two samples have answers that are too alike
   /// to tell a reply to the wrong caller.
   known_answers(const program_bundle& bundle, const std::string& output,
-                std::uint64_t seed);
+                std::uint64_t seed, precision factors);
 
   const std::string& output() const noexcept { return output_; }
   const parameter_set& parameters() const noexcept { return parameters_; }
