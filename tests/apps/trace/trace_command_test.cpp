@@ -101,7 +101,7 @@ TEST_CASE("summary explains the step that is asked for, or the slowest") {
           <= path["ns"]);
   CHECK(contains(run_troupe({"trace", "summary", file, "--slowest"}).out,
                  ", the slowest: "));
-  CHECK(fails_with(run_troupe({"trace", "summary", file, "--step", "99"}), 1,
+  CHECK(fails_with(run_troupe({"trace", "summary", file, "--step", "99"}), 2,
                    {"no step 99; the trace has steps 0 to 11"}));
   CHECK(fails_with(
     run_troupe({"trace", "summary", file, "--step", "1", "--slowest"}), 2,
@@ -295,6 +295,22 @@ TEST_CASE("a cut file is read up to there, and says so") {
   CHECK(result.out.find("file cut or damaged") != std::string::npos);
   CHECK(result.out.find("without closing") == std::string::npos);
   CHECK(lines_of(result.err).size() == 1);
+}
+
+TEST_CASE("a file that is cut in the first step lacks no level") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt", cut = folder / "cut.trt";
+  record(file);
+  const auto whole = read_bytes(file);
+  // Events come after the graph, which is larger.
+  write_bytes(cut, whole.substr(0, whole.size() / 3));
+  for (const words& command : {words{"costs", cut},
+                               {"critical-path", cut},
+                               {"diff", cut, file},
+                               {"summary", cut, "--slowest"},
+                               {"summary", cut, "--step", "1"}})
+    CHECK(fails_with(run_troupe(words{"trace"} + command), 1,
+                     {"cut.trt: ends before a step has ended"}));
 }
 
 TEST_CASE("a file that its process did not close is whole, and says so") {

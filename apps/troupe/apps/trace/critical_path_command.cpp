@@ -94,7 +94,7 @@ const trace::step_times& find_step(const traced_run& run,
     return run.step(*options.step);
   if (const auto* median = trace::median_step(run.timeline()))
     return *median;
-  throw run.refusal("no step has ended in it");
+  throw run.refusal(run.why_no_step());
 }
 
 /// The time of the chosen step, or the mean of all: of steps that are in flight

@@ -37,7 +37,7 @@ const trace::step_times* step_of(const traced_run& run,
     return nullptr;
   if (const auto* slowest = trace::slowest_step(run.timeline()))
     return slowest;
-  throw run.refusal("no step has ended in it");
+  throw run.refusal(run.why_no_step());
 }
 
 int run_summary(const summary_options& options) {

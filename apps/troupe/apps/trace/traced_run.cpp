@@ -3,6 +3,7 @@
 
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/printed.hpp>
+#include <troupe/apps/usage_error.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
@@ -77,25 +78,41 @@ error traced_run::refusal(const std::string& why) const {
   return {errc::invalid_argument, files_.front() + ": " + why};
 }
 
+std::string traced_run::why_no_step() const {
+  return trace::failed_steps(parts_).empty()
+           ? "ends before a step has ended"
+           : "all its steps failed or were cancelled: summary tells how";
+}
+
 void traced_run::require_ops() const {
-  if (timeline_.runs().empty())
-    throw refusal("does not say when ops ran; record with --trace-level ops or "
-                  "messages");
+  const bool has_ops = !timeline_.runs().empty();
+  const bool has_steps = !timeline_.steps().empty();
+  if (has_ops && has_steps)
+    return;
+  const auto has_level =
+    has_ops || parts_.front().run.level >= trace_level::ops;
+  throw refusal(!has_steps && has_level
+                  ? why_no_step()
+                  : "does not say when ops ran; record with --trace-level ops "
+                    "or messages");
 }
 
 const trace::step_times& traced_run::step(std::uint32_t number) const {
+  const auto refuse = [&](const std::string& why) {
+    throw usage_error(files_.front() + ": " + why);
+  };
   if (trace::failed_steps(parts_).contains(number))
-    throw refusal("step " + std::to_string(number)
-                  + " failed or was cancelled: summary tells how");
+    refuse("step " + std::to_string(number)
+           + " failed or was cancelled: summary tells how");
   const auto steps = timeline_.steps();
   if (steps.empty())
-    throw refusal("no step has ended in it");
+    throw refusal(why_no_step());
   const auto found =
     std::ranges::lower_bound(steps, number, {}, &trace::step_times::step);
   if (found == steps.end() || found->step != number)
-    throw refusal("no step " + std::to_string(number) + "; the trace has steps "
-                  + std::to_string(steps.front().step) + " to "
-                  + std::to_string(steps.back().step));
+    refuse("no step " + std::to_string(number) + "; the trace has steps "
+           + std::to_string(steps.front().step) + " to "
+           + std::to_string(steps.back().step));
   return *found;
 }
 

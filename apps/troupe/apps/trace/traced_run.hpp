@@ -53,11 +53,14 @@ public:
   }
 
   /// Throws error(invalid_argument) with the first file's name if the trace
-  /// does not say when ops ran.
+  /// does not say when the ops of a step ran.
   void require_ops() const;
-  /// A step by its number. Throws error(invalid_argument) with the first file's
-  /// name if it did not begin and end in the trace.
+  /// The step that `--step` names. Throws with the first file's name if it did
+  /// not begin and end in the trace: usage_error, or if no step did,
+  /// error(invalid_argument).
   const trace::step_times& step(std::uint32_t number) const;
+  /// Why no step has ended in the trace, where none has.
+  std::string why_no_step() const;
   /// The first file's name, then why the traces cannot tell what was asked.
   error refusal(const std::string& why) const;
 
