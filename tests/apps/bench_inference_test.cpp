@@ -74,14 +74,14 @@ TEST_CASE("bench inference needs answers that it can tell apart") {
   const auto place = (folder / "net").string();
   save_program(troupe::make_training_program(net.startup, net.main), 1, started,
                place);
-  CHECK(fails_with(run_troupe({"bench", "inference", place}), 1,
+  CHECK(fails_with(run_troupe({"bench", "inference", place}), 2,
                    {place, "--output"}));
   CHECK(fails_with(
     run_troupe({"bench", "inference", place, "--output", nothing.name()}), 1,
     {nothing.name(), "same answer"}));
   CHECK(
     fails_with(run_troupe({"bench", "inference", "mlp", "--output", "nothing"}),
-               1, {"nothing"}));
+               2, {"--output: the program has no variable 'nothing'"}));
 }
 
 TEST_CASE("an answer of another sample is a wrong one") {

@@ -196,7 +196,7 @@ TEST_CASE("places that make no sense are refused in one line") {
                + " has no line 'PATTERN RANK'\n");
   const auto missing =
     run_troupe(train(0, {"--steps", "1", "--place", folder / "nothing"}));
-  CHECK(missing.code == 2);
+  CHECK(missing.code == 1);
   CHECK(contains(missing.err, "--place: "));
 }
 

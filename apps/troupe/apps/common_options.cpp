@@ -3,6 +3,7 @@
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/apps/option_checks.hpp>
+#include <troupe/base/files/input_file.hpp>
 #include <troupe/kernels/kernel_options.hpp>
 #include <troupe/kernels/memory/memory_limit.hpp>
 
@@ -11,6 +12,7 @@
 #include <CLI/Formatter.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <utility>
 
@@ -241,6 +243,11 @@ std::vector<std::string> distinct_names(const std::string& text,
     if (std::find(names.begin(), name, *name) != name)
       throw usage_error(std::string{option} + ": " + *name + " is there twice");
   return names;
+}
+
+bool names_file(const std::string& word) {
+  return word.find_first_of("/.") != word.npos
+         || input_type(word) != std::filesystem::file_type::not_found;
 }
 
 } // namespace troupe::apps

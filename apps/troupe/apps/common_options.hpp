@@ -94,6 +94,11 @@ std::vector<std::string> split_names(const std::string& text);
 std::vector<std::string> distinct_names(const std::string& text,
                                         const char* option);
 
+/// True if a word that can name a file or something else names a file or a
+/// folder: it contains a `/` or a `.`, or a file or folder of that name exists.
+/// Throws as `input_type` does.
+bool names_file(const std::string& word);
+
 /// Adds `--json` and `--help` with an example.
 void add_output_options(CLI::App& command, bool& json, const char* example);
 

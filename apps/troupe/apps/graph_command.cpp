@@ -105,6 +105,7 @@ int run_graph(const graph_options& options) {
   const auto bundle =
     load_program(options.train.network.program, options.train.network.loss);
   const auto wanted = train_options_of(options, bundle);
+  require_fetches(bundle, wanted.fetches);
   const auto g = graph_of(options, wanted, bundle);
   const auto text = text_of(options, g, wanted);
   std::fwrite(text.data(), 1, text.size(), stdout);

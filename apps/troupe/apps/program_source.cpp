@@ -3,6 +3,7 @@
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>
+#include <troupe/apps/common_options.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/files/input_file.hpp>
@@ -25,25 +26,35 @@ namespace fs = std::filesystem;
 struct named_loss {
   std::string name;  ///< empty: no loss is named
   std::string where; ///< `--loss` or a file with its key, for errors
+  bool is_of_option = false;
 };
 
 named_loss loss_of_option(const std::string& name) {
-  return {name, "--loss"};
+  return {name, "--loss", true};
+}
+
+/// A name in the command line that does not fit is a wrong command line. One in
+/// a file is not.
+[[noreturn]] void refuse(const named_loss& loss, errc code,
+                         const std::string& why) {
+  const auto text = loss.where + ": " + why;
+  if (loss.is_of_option)
+    throw usage_error(text);
+  throw error(code, text);
 }
 
 void require_one_float(const graph::program& p, const named_loss& loss) {
   const auto* var = p.main().find_var(loss.name);
   if (!var)
-    throw error(errc::not_found, loss.where + ": the program has no variable "
-                                   + quoted_name(loss.name));
+    refuse(loss, errc::not_found,
+           "the program has no variable " + quoted_name(loss.name));
   const bool one_number = std::ranges::all_of(
     var->dims.dims(), [](auto extent) { return extent == 1; });
   if (var->kind != graph::var_kind::dense || !is_floating(var->type)
       || !one_number)
-    throw error(errc::invalid_argument,
-                loss.where + ": " + quoted_name(loss.name) + " is "
-                  + std::string{to_string(var->type)} + " "
-                  + to_string(var->dims) + ", but a loss is one float number");
+    refuse(loss, errc::invalid_argument,
+           quoted_name(loss.name) + " is " + std::string{to_string(var->type)}
+             + " " + to_string(var->dims) + ", but a loss is one float number");
 }
 
 /// The named loss, otherwise the loss that is found in the program, if any.
@@ -53,11 +64,9 @@ std::string choose_loss(const graph::program& p, const graph::program& test,
   if (!wanted.name.empty()) {
     require_one_float(p, wanted);
     if (!test.main().find_var(wanted.name))
-      throw error(errc::invalid_argument,
-                  wanted.where
-                    + ": the test program, without gradients and updates, has "
-                      "no variable "
-                    + quoted_name(wanted.name));
+      refuse(wanted, errc::invalid_argument,
+             "the test program, without gradients and updates, has no variable "
+               + quoted_name(wanted.name));
     return wanted.name;
   }
   try {
@@ -153,7 +162,8 @@ graph::model build_known_net(const std::string& name) {
     return graph::build_model(name);
   } catch (const error& failure) {
     if (failure.code() == errc::not_found)
-      throw usage_error(failure.message());
+      throw usage_error(failure.message()
+                        + "; no file or folder has that name");
     throw;
   }
 }
@@ -180,23 +190,19 @@ program_bundle build_net(const std::string& name, const std::string& loss) {
 
 program_bundle load_program(const std::string& program_or_net,
                             const std::string& loss) {
-  const fs::path path = program_or_net;
-  const auto type = input_type(path);
-  const bool exists = type != fs::file_type::not_found;
-  if (path.has_parent_path() && !exists)
-    throw error(errc::not_found, program_or_net + ": no such file or folder");
-  program_bundle bundle = type == fs::file_type::directory
-                            ? read_folder_or_tell_of_net(program_or_net, loss)
-                          : exists ? read_file(path, loss)
-                                   : build_net(program_or_net, loss);
+  program_bundle bundle =
+    !names_file(program_or_net) ? build_net(program_or_net, loss)
+    : input_type(program_or_net) == fs::file_type::directory
+      ? read_folder_or_tell_of_net(program_or_net, loss)
+      : read_file(program_or_net, loss); // tells why, if it is not there
   bundle.name = program_or_net;
   return bundle;
 }
 
 const std::string& require_loss(const program_bundle& bundle) {
   if (bundle.loss.empty())
-    throw error(errc::not_found,
-                bundle.name + " has no loss; name a variable with --loss");
+    throw usage_error(bundle.name
+                      + " has no loss; name a variable with --loss");
   return bundle.loss;
 }
 
@@ -234,9 +240,8 @@ void require_fetches(const program_bundle& bundle,
   for (const std::string& name : names) {
     const auto* var = bundle.main.main().find_var(name);
     if (!known.contains(name) && !(var && var->persistable))
-      throw error(errc::not_found, "--fetch: no op reads or writes "
-                                     + quoted_name(name)
-                                     + ", and it is not persistable");
+      throw usage_error("--fetch: no op reads or writes " + quoted_name(name)
+                        + ", and it is not persistable");
   }
 }
 

@@ -22,18 +22,19 @@ struct program_bundle : training_program {
 
 /// Reads a program folder or file, or builds the built-in net of that name.
 /// Throws:
-/// - usage_error for an unknown net, with a list of the known ones;
-/// - error(not_found) for a missing file whose path contains a folder, and for
-///   a named loss that the program does not have;
-/// - error(invalid_argument) if the named loss is not one float number or the
-///   test program does not have it;
+/// - usage_error for an unknown net, with a list of the known ones, and if
+///   `loss` is no variable of the program and of the test program, or not one
+///   float number;
+/// - error(not_found) for a missing file (names_file);
+/// - error(not_found) or error(invalid_argument) if the loss of `program.json`
+///   is none;
 /// - error(bad_file).
 /// @param loss value of `--loss`. Empty: from `program.json`, otherwise found
 /// in the program.
 program_bundle load_program(const std::string& program_or_net,
                             const std::string& loss);
 
-/// Returns `bundle.loss`. Throws error(not_found) if there is none.
+/// Returns `bundle.loss`. Throws usage_error if there is none.
 const std::string& require_loss(const program_bundle& bundle);
 
 /// Ops of a program that this build cannot run.
@@ -51,7 +52,7 @@ std::string to_text(const missing_ops& missing);
 void require_ops(const program_bundle& bundle,
                  std::span<const device_id> devices);
 
-/// Throws error(not_found) for a name of `--fetch` that no step can fetch. An
+/// Throws usage_error for a name of `--fetch` that no step can fetch. An
 /// executor also reports this, but only when it is built.
 void require_fetches(const program_bundle& bundle,
                      std::span<const std::string> names);

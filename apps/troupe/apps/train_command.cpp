@@ -114,9 +114,8 @@ void add_verify_option(CLI::App& command, train_options& options) {
     ->check(positive())
     ->excludes("--dry-run");
   add_repeatable_option(command, "--slow", options.slow,
-                        "make ops take longer, NAME=TIME,NAME=x1.2,... or a "
-                        "file of such lines: tries out what notices slow "
-                        "ranks")
+                        "make ops take longer, NAME=TIME,NAME=x1.2,...: tries "
+                        "out what notices slow ranks")
     ->check(not_empty())
     ->excludes("--dry-run");
 }

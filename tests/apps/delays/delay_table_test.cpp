@@ -61,11 +61,14 @@ TEST_CASE("a table with names has factors, and entries of single ops") {
 }
 
 TEST_CASE("bad delays are refused") {
-  for (auto* text :
-       {"conv2d=", "conv2d=3", "=3us", "relu=-1us", "relu=1h", "relu=us",
-        "relu=1e30s", "relu=nanus", "no_such_file", "/dev/zero", "/tmp"}) {
+  for (auto* text : {"conv2d=", "conv2d=3", "=3us", "relu=-1us", "relu=1h",
+                     "relu=us", "relu=1e30s", "relu=nanus", "no_such_file"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(delay_table::read({text}), usage_error);
+  }
+  for (auto* file : {"no/such", "no_such.jsonl", "/dev/zero", "/tmp"}) {
+    CAPTURE(file);
+    CHECK_THROWS_AS(delay_table::read({file}), troupe::error);
   }
   for (const auto* text : {"mul=1us,*=2us,mul=3us", "mul=1us, mul=1us"})
     CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", text}),

@@ -221,6 +221,9 @@ TEST_CASE("a run does not go on from the snapshots of another one") {
     {"batches of 6, this run has 7"}));
   CHECK(fails_with(run_troupe(training("mlp", length) + resumed), 1,
                    {"with the program"}));
+  CHECK(fails_with(
+    run_troupe(training("digits", length) + resumed + words{"--steps", "3"}), 1,
+    {"the snapshot has 5 steps, this run ends after 3"}));
 }
 
 TEST_CASE("a snapshot loads on another number of devices") {

@@ -358,8 +358,14 @@ TEST_CASE("wrong words are refused as a wrong command line") {
     run_troupe({"trace", "critical-path", file, "--what-if", "mul=2"}), 2,
     {"--what-if", "'mul=2'", "TYPE=x0.5"}));
   CHECK(fails_with(
-    run_troupe({"trace", "critical-path", file, "--what-if", "moon=x2"}), 1,
+    run_troupe({"trace", "critical-path", file, "--what-if", "moon=x2"}), 2,
     {"--what-if: ", "'moon'"}));
+  CHECK(fails_with(
+    run_troupe({"trace", "critical-path", file, "--what-if", "moon"}), 2,
+    {"--what-if: neither TYPE=x0.5", "'moon'"}));
+  CHECK(fails_with(
+    run_troupe({"trace", "critical-path", file, "--what-if", "no.jsonl"}), 1,
+    {"--what-if: no.jsonl: No such file or directory"}));
   const auto refused = [&](const std::string& list,
                            const std::vector<std::string>& parts) {
     CHECK(fails_with(
@@ -374,7 +380,7 @@ TEST_CASE("wrong words are refused as a wrong command line") {
                    2, {"--step"}));
   CHECK(fails_with(run_troupe({"trace", "diff", file, ""}), 2, {"B.trt"}));
   CHECK(fails_with(run_troupe({"trace", "critical-path", file, "--step", "99"}),
-                   1, {"no step 99", "0 to 11"}));
+                   2, {"no step 99", "0 to 11"}));
   CHECK(fails_with(run_troupe({"trace", "diff", file, file, "--by", "moon"}), 2,
                    {"--by: moon not in {op,type}"}));
 }

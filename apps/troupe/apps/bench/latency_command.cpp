@@ -3,8 +3,8 @@
 #include <troupe/apps/bench/latency_probes.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/option_checks.hpp>
-#include <troupe/apps/usage_error.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/base/error.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -108,7 +108,7 @@ void print_shared(const latency_options& o, const level_net& net) {
 
 int run_latency(const latency_options& o) {
   if (choose_workers(0) < 2)
-    throw usage_error("bench latency needs two cores");
+    throw error(errc::invalid_argument, "bench latency needs two cores");
   for (auto gap : parse_numbers(o.gaps_us))
     print_handoff(o, gap);
   for (auto us : parse_numbers(o.ops_us)) {

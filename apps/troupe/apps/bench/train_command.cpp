@@ -9,7 +9,7 @@
 #include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/results/output_places.hpp>
 #include <troupe/apps/training/device_choice.hpp>
-#include <troupe/apps/usage_error.hpp>
+#include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/base/version.hpp>
 
@@ -150,7 +150,8 @@ std::uint64_t parse_steps(const std::string& text) {
   const auto parsed = std::from_chars(text.data(), end, steps);
   if (parsed.ec != std::errc{} || parsed.ptr != end || steps == 0
       || static_cast<double>(steps) > most_timed_steps)
-    throw usage_error("a turn is a number of steps, not " + quoted_name(text));
+    throw error(errc::invalid_argument,
+                "a turn is a number of steps, not " + quoted_name(text));
   return steps;
 }
 

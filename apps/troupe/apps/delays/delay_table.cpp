@@ -96,12 +96,16 @@ void delay_table::add_file(const std::string& file) {
     throw usage_error(option_ + ": " + quoted_name(file)
                       + ": costs of one file only");
   try {
-    costs_ = trace::cost_table::read(file);
+    if (names_file(file)) {
+      costs_ = trace::cost_table::read(file);
+      return;
+    }
   } catch (const error& failure) {
-    throw usage_error(option_
-                      + ": neither entries TYPE=TIME nor a file of costs: "
-                      + failure.message());
+    throw error(failure.code(), option_ + ": " + failure.message());
   }
+  throw usage_error(option_
+                    + ": neither entries TYPE=TIME nor a file of costs: "
+                    + quoted_name(file));
 }
 
 void delay_table::add(std::string_view entry) {

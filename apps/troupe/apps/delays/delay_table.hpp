@@ -43,7 +43,7 @@ public:
   /// of costs, at most one. Units are ns, us, ms and s. `*` means all types
   /// that are not named; without it they take no time. A factor is at least 1,
   /// such as "conv2d_3.tmp_0=x1.2". Throws usage_error naming the entry that
-  /// cannot be read.
+  /// cannot be read, and error for a file that cannot be read.
   /// @param option where the texts come from, for errors
   static delay_table read(const std::vector<std::string>& texts_or_files,
                           grammar allowed = grammar::times,

@@ -53,22 +53,36 @@ struct other_costs {
   bool empty() const { return !table && changes.empty(); }
 };
 
+trace::cost_change read_change(const std::string& entry) {
+  try {
+    return trace::parse_cost_change(entry);
+  } catch (const error& e) {
+    throw usage_error("--what-if " + e.message());
+  }
+}
+
+trace::cost_table read_costs(const std::string& file) {
+  try {
+    if (names_file(file))
+      return trace::cost_table::read(file);
+  } catch (const error& e) {
+    throw error(e.code(), "--what-if: " + e.message());
+  }
+  throw usage_error("--what-if: neither TYPE=x0.5, TYPE=+2ms, TYPE=-2ms or "
+                    "TYPE=100us nor a file of costs: "
+                    + quoted_name(file));
+}
+
 /// An entry without "=" is the name of a file of costs.
 void add_entry(const std::string& entry, other_costs& to) {
   if (entry.find('=') != std::string::npos) {
-    to.changes.push_back(trace::parse_cost_change(entry));
+    to.changes.push_back(read_change(entry));
     return;
   }
   if (to.table)
-    throw error(errc::invalid_argument,
-                quoted_name(entry) + ": costs of one file only");
-  try {
-    to.table = trace::cost_table::read(entry);
-  } catch (const error& e) {
-    throw error(e.code(), "neither TYPE=x0.5, TYPE=+2ms, TYPE=-2ms or "
-                          "TYPE=100us nor a file of costs: "
-                            + e.message());
-  }
+    throw usage_error("--what-if: " + quoted_name(entry)
+                      + ": costs of one file only");
+  to.table = read_costs(entry);
 }
 
 other_costs read_changes(const std::string& list) {
@@ -79,11 +93,7 @@ other_costs read_changes(const std::string& list) {
     if (entry.empty())
       throw usage_error("--what-if: an entry of " + quoted_name(list)
                         + " is empty");
-    try {
-      add_entry(entry, costs);
-    } catch (const error& e) {
-      throw usage_error("--what-if " + e.message());
-    }
+    add_entry(entry, costs);
   }
   return costs;
 }
@@ -111,7 +121,10 @@ trace::replayed_steps replay_with(const traced_run& run,
     return trace::replay(run.timeline(), run.graph(), range, costs.changes,
                          costs.table ? &*costs.table : nullptr);
   } catch (const error& e) {
-    throw error(e.code(), "--what-if: " + e.message());
+    const auto text = "--what-if: " + e.message();
+    if (e.code() == errc::not_found) // a type that no op has
+      throw usage_error(text);
+    throw error(e.code(), text);
   }
 }
 

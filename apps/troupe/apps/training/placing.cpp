@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/training/placing.hpp>
 
-#include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/files/input_file.hpp>
 #include <troupe/base/quoted_name.hpp>
@@ -19,11 +18,11 @@ std::vector<graph::handle_place> read_places(const std::string& file) {
     places =
       graph::parse_handle_places(read_whole_file(file, most_bytes), file);
   } catch (const error& failure) {
-    throw usage_error("--place: " + failure.message());
+    throw error(failure.code(), "--place: " + failure.message());
   }
   if (places.empty())
-    throw usage_error("--place: " + one_line(file)
-                      + " has no line 'PATTERN RANK'");
+    throw error(errc::bad_file,
+                "--place: " + one_line(file) + " has no line 'PATTERN RANK'");
   return places;
 }
 
@@ -40,9 +39,10 @@ std::vector<std::size_t> spread_devices(executor_options& options,
     }
   for (auto& place : options.places) {
     if (place.rank >= ranks)
-      throw usage_error("--place: " + place.source + ": there is no rank "
-                        + std::to_string(place.rank) + ", the last one is "
-                        + std::to_string(ranks - 1));
+      throw error(errc::bad_file,
+                  "--place: " + place.source + ": there is no rank "
+                    + std::to_string(place.rank) + ", the last one is "
+                    + std::to_string(ranks - 1));
     place.rank *= static_cast<std::uint32_t>(own.size());
   }
   return process_of_device;

@@ -14,7 +14,6 @@
 #include <troupe/apps/training/training_options.hpp>
 #include <troupe/apps/training/training_text.hpp>
 #include <troupe/apps/training/training_watch.hpp>
-#include <troupe/apps/usage_error.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
 
 #include <caf/io/middleman.hpp>
@@ -68,9 +67,9 @@ training_run::training_run(const train_options& given, rank_part& part)
                      identity_of(given, bundle_, *source_), rank_of(part));
   state_.position = snapshots_->start();
   if (state_.position.steps > steps_)
-    throw usage_error(
-      "the snapshot has " + std::to_string(state_.position.steps)
-      + " steps, this run ends after " + std::to_string(steps_));
+    throw error(errc::invalid_argument,
+                "the snapshot has " + std::to_string(state_.position.steps)
+                  + " steps, this run ends after " + std::to_string(steps_));
   written_steps_ = state_.position.steps;
   outputs_.emplace(options_, bundle_, written_steps_);
   start_.begin("make parameters");

@@ -185,7 +185,8 @@ void replaying::use_costs(const cost_table& costs) {
       is_any_known = true;
     }
   if (!is_any_known)
-    throw error(errc::not_found, "no op that has run is among the costs");
+    throw error(errc::invalid_argument,
+                "no op that has run is among the costs");
 }
 
 void replaying::change_costs(std::span<const cost_change> changes) {

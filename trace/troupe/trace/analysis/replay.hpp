@@ -39,9 +39,9 @@ struct step_range {
 /// Steps before the range count as they were. Help of idle workers is part of
 /// an op's time.
 ///
-/// Throws error(invalid_argument) if the range is not one of whole steps, and
-/// error(not_found) if no op of a change's type, or none that `costs` has, ran
-/// in the range.
+/// Throws error(invalid_argument) if the range is not one of whole steps or no
+/// op that `costs` has ran in it, and error(not_found) if no op of a change's
+/// type did.
 /// @param costs may be null
 replayed_steps replay(const timeline& all, const op_graph& graph,
                       const step_range& range,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/inference/inference_load.hpp>
 
+#include <troupe/apps/usage_error.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/training/data/batch_source.hpp>
 #include <troupe/training/data/classifier.hpp>
 #include <troupe/training/output_program.hpp>
@@ -30,13 +32,15 @@ float rounding(precision factors) {
 
 std::string chosen_output(const program_bundle& bundle,
                           const std::string& output) {
+  if (!output.empty() && !bundle.test.main().find_var(output))
+    throw usage_error("--output: the program has no variable "
+                      + quoted_name(output));
   if (!output.empty())
     return output;
   if (const auto found = find_classifier(bundle.test))
     return found->logits;
-  throw error(errc::not_found, bundle.name
-                                 + " classifies nothing; name a variable with "
-                                   "--output");
+  throw usage_error(bundle.name
+                    + " classifies nothing; name a variable with --output");
 }
 
 float largest(const tensor& value) {
