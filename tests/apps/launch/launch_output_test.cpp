@@ -155,7 +155,7 @@ TEST_CASE("many lines of several ranks are not mixed") {
 
 TEST_CASE("the log of a rank has all its output, without prefixes") {
   const temporary_folder folder;
-  const std::string logs = folder / "new/logs";
+  const std::string logs = folder / "logs";
   // Two streams keep no order, unless one is read before the other is written.
   const auto is_read = [&](const std::string& text) {
     return "until grep -q " + text + " " + logs
@@ -171,6 +171,14 @@ TEST_CASE("the log of a rank has all its output, without prefixes") {
   CHECK(read_bytes(logs + "/rank-1.log") == "out 1\nerror\nend\n");
   launch(1, "echo again", {"--logs", logs});
   CHECK(read_bytes(logs + "/rank-0.log") == "again\n");
+}
+
+TEST_CASE("logs in a folder that is not there are refused") {
+  const temporary_folder folder;
+  CHECK(fails_with(launch(1, "true", {"--logs", folder / "no/logs"}), 1,
+                   {"troupe: cannot make the folder ",
+                    "/no/logs: No such file or directory"}));
+  CHECK_FALSE(std::filesystem::exists(folder / "no"));
 }
 
 TEST_CASE("ranks end if nobody reads what they print") {

@@ -36,7 +36,7 @@ job_folders::job_folders(const std::string& logs)
     own_logs_(logs.empty() ? rendezvous_.path + ".logs" : ""),
     logs_(logs.empty() ? own_logs_.path : logs) {
   std::error_code failure;
-  std::filesystem::create_directories(logs_, failure);
+  std::filesystem::create_directory(logs_, failure); // a wrong parent is told
   if (failure)
     throw error(errc::io_failure, "cannot make the folder " + one_line(logs_)
                                     + ": " + failure.message());
