@@ -172,6 +172,19 @@ TEST_CASE("optimizer state of one rank can be in another") {
   CHECK(same_parameters(folder / "home", folder / "placed"));
 }
 
+TEST_CASE("a range of ranks outside of a job is told of") {
+  const temporary_folder folder;
+  const auto line =
+    run_in(folder, "TROUPE_ELASTIC=1:2 troupe train mlp --synthetic --steps 1 "
+                   "--devices cpu:1");
+  CHECK(line.code == 0);
+  CHECK(contains(line.err, "warning: TROUPE_ELASTIC=1:2 has no effect: no "
+                           "launcher has started this process"));
+  CHECK(contains(
+    run_in(folder, "TROUPE_ELASTIC=1:2 troupe launch --nodes 1 -- true").err,
+    "warning: TROUPE_ELASTIC=1:2 has no effect in troupe launch: --elastic"));
+}
+
 TEST_CASE("places that make no sense are refused in one line") {
   const temporary_folder folder;
   const auto refusal = [&](const char* line, int ranks) {

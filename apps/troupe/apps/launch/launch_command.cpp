@@ -210,6 +210,16 @@ void check_launch(const launch_options& options,
                       + " of another troupe launch (TROUPE_RANK is set)");
 }
 
+/// The variable is for ranks that other launchers start. Ranks do not get it.
+void tell_of_unused_range(const launch_options& options) {
+  const char* range = std::getenv("TROUPE_ELASTIC");
+  if (range && *range && options.elastic.empty())
+    std::fprintf(stderr,
+                 "warning: TROUPE_ELASTIC=%s has no effect in troupe launch: "
+                 "--elastic makes a job elastic\n",
+                 one_line(range).c_str());
+}
+
 void refuse_beside_join(const CLI::App& command,
                         const std::vector<std::string>& words) {
   for (const auto* option : command.get_options())
@@ -243,6 +253,7 @@ int run_launch(launch_options options,
   auto remote = apply_hosts(options);
   const auto elastic = apply_elastic(options);
   check_launch(options, command);
+  tell_of_unused_range(options);
   // A single host's ranks meet in its memory.
   if (remote && !remote->interface.empty() && remote->hosts.size() > 1)
     find_host_addresses(*remote);

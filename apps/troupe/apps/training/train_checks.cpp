@@ -7,6 +7,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -42,6 +43,14 @@ void check_rank_options(const rank_options& given, const rank_part& part) {
 }
 
 } // namespace
+
+void tell_of_unused_range(const rank_part& part, progress& shown) {
+  const auto* range = std::getenv("TROUPE_ELASTIC");
+  if (range && *range && !part.is_of_job())
+    shown.note("warning: TROUPE_ELASTIC=" + one_line(range)
+               + " has no effect: no launcher has started this process as a "
+                 "rank of a job");
+}
 
 void check_part(const train_options& options, const program_bundle& bundle,
                 const rank_part& part) {

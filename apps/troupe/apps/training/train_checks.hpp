@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/apps/program_source.hpp>
+#include <troupe/apps/progress.hpp>
 #include <troupe/apps/rank_part.hpp>
 #include <troupe/apps/training/train_run.hpp>
 
@@ -12,6 +13,8 @@ void check_verification(const train_options& options);
 /// Throws error(io_failure) if the trace's folder is missing: the file is
 /// opened after the trial of devices, which takes a while.
 void check_trace_folder(const train_options& options);
+/// Warns if TROUPE_ELASTIC is set although this process is no rank of a job.
+void tell_of_unused_range(const rank_part& part, progress& shown);
 /// Throws usage_error for what one rank cannot do for all.
 void check_part(const train_options& options, const program_bundle& bundle,
                 const rank_part& part);

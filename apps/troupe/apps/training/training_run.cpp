@@ -170,6 +170,7 @@ void training_run::tell_begin(executor& exe, progress& shown) {
               "and its last one updates the parameters",
               given_.accumulate, ull{epoch}));
   tell_of_start(given_, shown);
+  tell_of_unused_range(part_, shown);
 }
 
 /// Steps of an update that is made again are recorded only once.
