@@ -87,10 +87,11 @@ TEST_CASE("a job that grows uses each sample once, with the bits of one that "
           "was resumed in more ranks") {
   const temporary_folder folder;
   command_result answer;
-  const auto grown =
-    run_troupe(growing(folder, digits({"--save", folder / "grown", "--metrics",
-                                       folder / "grown.jsonl"})),
-               once_it_trains([&](pid_t launch) { answer = join(launch); }));
+  const auto grown = run_troupe(
+    growing(folder, digits({"--save", folder / "grown", "--metrics",
+                            folder / "grown.jsonl", "--trace", folder / "g.trt",
+                            "--trace-level", "steps"})),
+    once_it_trains([&](pid_t launch) { answer = join(launch); }));
   INFO(grown.err);
   CHECK(answer.code == 0);
   CHECK(answer.err == "troupe: 1 rank is started\n");
@@ -100,6 +101,10 @@ TEST_CASE("a job that grows uses each sample once, with the bits of one that "
   const auto step = step_at_which(grown.err, 3);
   REQUIRE(step);
   CHECK(*step < all_steps);
+  CHECK(contains(grown.err, "the trace in " + (folder / "g.trt").string()
+                              + " ends, because the ranks change; after step "
+                              + std::to_string(*step) + " it goes on in "
+                              + (folder / "g.epoch-2.trt").string()));
   check_steps(folder / "grown.jsonl");
 
   const words on{

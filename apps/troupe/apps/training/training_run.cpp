@@ -295,6 +295,7 @@ void training_run::train_epoch(held_out_test& held_out,
     run_training(exe, *source_, position, updates(), in_flight, fetches,
                  observer, report_);
   } catch (const error& failure) {
+    messages_before_ += exe.stats().messages;
     dump_after(failure, exe);
     if (board_ && failure.code() != errc::cancelled)
       board_->fail(failure.message());
@@ -307,8 +308,10 @@ void training_run::train_epoch(held_out_test& held_out,
     shown.note("the trace ends early: " + *why);
   if (const auto why = exe.stats().not_captured; !why.empty())
     shown.note("steps are not captured: " + why);
+  auto stats = exe.stats();
+  stats.messages += messages_before_;
   if (part_.is_first())
-    print_summary(report_, exe.stats(), given_.json);
+    print_summary(report_, stats, given_.json);
   if (!given_.dry_run) // a dry run computes no loss
     warn_of_loss(report_, shown);
 }

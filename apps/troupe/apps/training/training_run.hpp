@@ -46,6 +46,7 @@ private:
   void choose_devices(const stop_request& stop);
   void open_source();
   void begin_epoch(const stop_request& stop);
+  void tell_of_trace(const std::string& before) const;
   rank_state exchange_or_go_back();
   void go_back();
   void back_up();
@@ -101,7 +102,8 @@ private:
   divided_state divided_;
   bool has_done_update_ = false; // in this epoch of the job
   std::chrono::steady_clock::time_point looked_at_epoch_;
-  std::size_t epochs_ = 0; // of the job, that this rank has begun
+  std::size_t epochs_ = 0;            // of the job, that this rank has begun
+  std::uint64_t messages_before_ = 0; // of its earlier epochs
   training_report report_;
 };
 

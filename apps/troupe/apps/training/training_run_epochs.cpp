@@ -16,6 +16,7 @@ namespace troupe::apps {
 
 /// Brings all ranks of the epoch to the same state.
 void training_run::begin_epoch(const stop_request& stop) {
+  const auto trace_before = run_.trace ? run_.trace->file : std::string{};
   run_ = wanted_;
   if (!given_.dry_run) // not the kernels of tests
     measure_ops(run_, op_times_);
@@ -45,6 +46,17 @@ void training_run::begin_epoch(const stop_request& stop) {
   write_files_if_first();
   back_up();
   spread(stop);
+  tell_of_trace(trace_before);
+}
+
+/// @param before file of the epoch that has ended
+void training_run::tell_of_trace(const std::string& before) const {
+  if (!before.empty() && part_.is_first())
+    progress{}.note(printed(
+      "the trace in %s ends, because the ranks change; after step %llu it goes "
+      "on in %s",
+      before.c_str(), static_cast<unsigned long long>(state_.position.steps),
+      run_.trace->file.c_str()));
 }
 
 rank_state training_run::exchange_or_go_back() {
