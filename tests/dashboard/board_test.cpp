@@ -434,6 +434,8 @@ TEST_CASE("an address that is none is refused") {
     INFO(text);
     const auto refused = caught([&] { board{{.address = text}}; });
     CHECK(refused.code() == errc::invalid_argument);
+    const auto before = caught([&] { require_safe({.address = text}); });
+    CHECK(before.message() == refused.message());
   }
 }
 

@@ -207,8 +207,10 @@ void add_train(CLI::App& app, action& chosen) {
   add_output_options(command, options->json,
                      "troupe train digits --data data/digits --devices cpu:2 "
                      "--epochs 30 --save saved");
-  command.callback(
-    [options, &chosen] { chosen = [options] { return run_train(*options); }; });
+  command.callback([options, &chosen] {
+    check_dashboard(options->dashboard, "--dashboard");
+    chosen = [options] { return run_train(*options); };
+  });
 }
 
 } // namespace troupe::apps

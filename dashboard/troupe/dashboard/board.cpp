@@ -412,6 +412,10 @@ web_response board::hub::answer(const web_request& request) {
   }
 }
 
+void require_safe(const board_options& options) {
+  require_safe(server_options_of(options), !options.token_file.empty());
+}
+
 board::board(const board_options& options)
   : hub_(std::make_unique<hub>(options)) {}
 

@@ -28,6 +28,11 @@ struct board_options {
   std::filesystem::path key = {};
 };
 
+/// Throws error(invalid_argument), as the constructor of `board` does, if the
+/// options contradict each other or would let strangers in. Listens nowhere and
+/// reads no file. Any thread.
+void require_safe(const board_options& options);
+
 /// What a training loop knows of a step that has ended.
 struct step_report {
   step_id step = 0; ///< its number in the executor

@@ -74,8 +74,9 @@ std::vector<difference> differences() {
        o.nodes->process_of_device = {0, 1, 2};
      },
      "number of processes: 2 in process 0, 3 in process 1"},
-    {[](auto& o, auto&) {
+    {[](auto& o, auto& net) { // before what follows from it
        o.nodes->agreed = {{"precision", "bf16"}};
+       o.fetches = {net.loss};
      },
      "in process 0, precision in process 1"},
     {[](auto& o, auto&) { o.hooks.dry_run = true; }, "dry_run"},

@@ -112,6 +112,16 @@ TEST_CASE("each rank of a job shows its part") {
   CHECK(first->port != second->port);
 }
 
+TEST_CASE("a job of which one rank alone has a dashboard is told what to do") {
+  const auto job = run_troupe(
+    {"launch", "--nodes", "2", "--grace", "0.2", "--", "/bin/sh", "-c",
+     TROUPE_COMMAND " train mlp --synthetic --batch 8 --steps 1 --threads 1 "
+                    "$([ $TROUPE_RANK = 1 ] && echo --dashboard)"});
+  CHECK(fails_with(job, 1,
+                   {"the processes differ in --dashboard, which all ranks need "
+                    "or none: not given in process 0, given in process 1"}));
+}
+
 TEST_CASE("a file, or those of a job, are shown until the command is stopped") {
   const temporary_folder folder;
   const std::string file = folder / "a.trt", second = folder / "a.1.trt",
@@ -153,6 +163,11 @@ TEST_CASE("a dashboard that cannot be had is refused in one line") {
     const auto told = address == "nowhere:80" ? "nowhere" : address;
     CHECK(fails_with(run_troupe(train + words{"--dashboard", address}), 2,
                      {"--dashboard", told}));
+    // Before anything is read.
+    CHECK(fails_with(run_troupe({"train", "no/such", "--dashboard", address}),
+                     2, {told}));
+    CHECK(fails_with(run_troupe({"dashboard", "no.trt", "--address", address}),
+                     2, {"--address", told}));
   }
   CHECK(fails_with(run_troupe(train + words{"--dashboard", "0.0.0.0:0"}), 2,
                    {"certificate", "token file"}));

@@ -70,6 +70,9 @@ void add_options(lines& out, const executor_options& o,
   out.add_list("process_of_device", o.nodes->process_of_device,
                [](std::size_t p) { return std::to_string(p); });
   out.add("engine", std::string{to_string(engine_of(*o.nodes))});
+  // Before what follows from them: the application's words say more.
+  for (auto& [name, value] : o.nodes->agreed)
+    out.add(name, value);
   out.add_flag("deterministic", o.nodes->deterministic);
   out.add("strategy", std::string{to_string(o.strategy)});
   out.add("scale", text_of(o.scale));
@@ -82,8 +85,6 @@ void add_options(lines& out, const executor_options& o,
   out.add_flag("dry_run", o.hooks.dry_run);
   out.add("fuse_all_reduce_bytes", o.lowering.fuse_all_reduce_bytes);
   out.add_flag("sync_batch_norm", o.lowering.sync_batch_norm);
-  for (auto& [name, value] : o.nodes->agreed)
-    out.add(name, value);
 }
 
 void add_program(lines& out, const graph::program& p) {

@@ -44,7 +44,7 @@ int run_dashboard(const file_options& options) {
   const stop_request stop;
   auto parts = read_traces(options.files);
   trace::merge_clocks(parts);
-  const auto board = make_board(options.dashboard, "--address");
+  const auto board = make_board(options.dashboard);
   board->show(std::move(parts));
   print_link(board->control_link(), options.json);
   constexpr std::chrono::milliseconds between_looks{50};
@@ -69,6 +69,7 @@ void add_dashboard(CLI::App& app, action& chosen) {
   add_dashboard_access(command, options->dashboard, "");
   add_output_options(command, options->json, "troupe dashboard run.trt");
   command.callback([options, &chosen] {
+    check_dashboard(options->dashboard, "--address");
     chosen = [options] { return run_dashboard(*options); };
   });
 }

@@ -12,6 +12,15 @@
 
 namespace troupe::apps {
 
+namespace {
+
+dashboard::board_options board_options_of(const dashboard_options& options) {
+  return {options.address, options.token_file, options.certificate,
+          options.key};
+}
+
+} // namespace
+
 void add_dashboard_access(CLI::App& command, dashboard_options& options,
                           const std::string& needs) {
   auto* token =
@@ -51,16 +60,21 @@ void add_dashboard_option(CLI::App& command, dashboard_options& options) {
   add_dashboard_access(command, options, "--dashboard");
 }
 
-std::unique_ptr<dashboard::board> make_board(const dashboard_options& options,
-                                             const std::string& option) {
+void check_dashboard(const dashboard_options& options,
+                     const std::string& option) {
+  if (!options.is_wanted())
+    return;
   try {
-    return std::make_unique<dashboard::board>(dashboard::board_options{
-      options.address, options.token_file, options.certificate, options.key});
+    dashboard::require_safe(board_options_of(options));
   } catch (const error& failure) {
     if (failure.code() == errc::invalid_argument)
       throw usage_error(option + ": " + failure.message());
     throw;
   }
+}
+
+std::unique_ptr<dashboard::board> make_board(const dashboard_options& options) {
+  return std::make_unique<dashboard::board>(board_options_of(options));
 }
 
 std::string at_free_port(const std::string& address) {

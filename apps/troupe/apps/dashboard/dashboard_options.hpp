@@ -33,11 +33,13 @@ void add_dashboard_access(CLI::App& command, dashboard_options& options,
 /// The address if `--dashboard` is given without one.
 inline constexpr const char* default_dashboard_address = "127.0.0.1:0";
 
-/// Listens. Throws usage_error for options that a board refuses, such as an
-/// address that is none, and otherwise what `dashboard::board` throws.
+/// Throws usage_error for options that a board refuses, such as an address that
+/// is none. Reads no file.
 /// @param option by which the command gets the address, for messages
-std::unique_ptr<dashboard::board> make_board(const dashboard_options& options,
-                                             const std::string& option);
+void check_dashboard(const dashboard_options& options,
+                     const std::string& option);
+/// Listens. Throws what `dashboard::board` throws.
+std::unique_ptr<dashboard::board> make_board(const dashboard_options& options);
 /// The same host with port 0: the system chooses one.
 std::string at_free_port(const std::string& address);
 

@@ -9,10 +9,6 @@
 
 namespace troupe::apps {
 
-namespace {
-
-/// The variable of the learning rate; empty if steps cannot fetch it. Ranks of
-/// a job cannot fetch a rate that the program computes, as with a schedule.
 std::string shown_learning_rate(const graph::program& main,
                                 const rank_part& part) {
   const auto rates = learning_rates_of(main);
@@ -23,14 +19,12 @@ std::string shown_learning_rate(const graph::program& main,
   return !is_of_job || (rate && rate->persistable) ? rates.front() : "";
 }
 
-} // namespace
-
 training_board::training_board(const dashboard_options& options,
                                const program_bundle& trains,
                                const rank_part& part, progress& shown)
   : command_("train " + trains.name),
     learning_rate_(shown_learning_rate(trains.main, part)),
-    board_(make_board(options, "--dashboard")) {
+    board_(make_board(options)) {
   const auto whose = part.has_others()
                        ? "dashboard of rank " + std::to_string(part.rank())
                        : std::string{"dashboard"};

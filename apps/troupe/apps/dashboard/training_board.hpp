@@ -43,6 +43,12 @@ private:
   step_metrics metrics_;
 };
 
+/// The variable of the learning rate, which a run with a board fetches; empty
+/// if its steps cannot. Ranks of a job cannot fetch a rate that the program
+/// computes, as with a schedule.
+std::string shown_learning_rate(const graph::program& main,
+                                const rank_part& part);
+
 /// Adds what boards show to the variables that can be fetched, and to those
 /// that each step fetches. The same for all ranks, also for one without a
 /// board, because all ranks of a job must fetch the same.

@@ -108,7 +108,12 @@ void training_run::spread(const stop_request& stop) {
   if (!run_.nodes)
     return;
   run_.nodes->deterministic = given_.deterministic;
-  run_.nodes->agreed = {{"precision", given_.network.precision}};
+  const auto fetches_rate =
+    given_.dashboard.is_wanted()
+    && !shown_learning_rate(bundle_.main, part_).empty();
+  run_.nodes->agreed = {{"precision", given_.network.precision},
+                        {"--dashboard, which all ranks need or none",
+                         fetches_rate ? "given" : "not given"}};
   run_.nodes->check = [this, &stop, begin = now_ns(),
                        has_told = false]() mutable {
     constexpr std::uint64_t patience_ns = 5'000'000'000;

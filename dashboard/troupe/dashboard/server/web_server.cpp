@@ -66,18 +66,6 @@ bool has_tls(const web_server_options& options) {
   return !options.certificate.empty();
 }
 
-void require_safe(const web_server_options& options, bool has_token_file) {
-  if (options.certificate.empty() != options.key.empty())
-    throw error(errc::invalid_argument,
-                "TLS needs both a certificate and its key");
-  if (!address_of(options).is_loopback()
-      && (!has_tls(options) || !has_token_file))
-    throw error(errc::invalid_argument,
-                "other machines reach " + quoted_name(options.address)
-                  + ": a dashboard there needs a certificate, its key and a "
-                    "token file");
-}
-
 // -- TLS ----------------------------------------------------------------------
 
 /// Throws error(io_failure) if OpenSSL has refused. Boost 1.74 has no text for
@@ -337,6 +325,18 @@ private:
 
   std::thread thread_;
 };
+
+void require_safe(const web_server_options& options, bool has_token_file) {
+  if (options.certificate.empty() != options.key.empty())
+    throw error(errc::invalid_argument,
+                "TLS needs both a certificate and its key");
+  if (!address_of(options).is_loopback()
+      && (!has_tls(options) || !has_token_file))
+    throw error(errc::invalid_argument,
+                "other machines reach " + quoted_name(options.address)
+                  + ": a dashboard there needs a certificate, its key and a "
+                    "token file");
+}
 
 web_server::web_server(web_server_options options, web_access access,
                        web_handler handler) {

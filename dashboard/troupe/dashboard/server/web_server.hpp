@@ -45,6 +45,11 @@ struct web_server_options {
   std::chrono::milliseconds patience{10'000};
 };
 
+/// Throws error(invalid_argument) for an address that is none, half of the
+/// files for TLS, or an address that other machines reach without TLS or
+/// without a token file. Any thread.
+void require_safe(const web_server_options& options, bool has_token_file);
+
 /// A server of HTTP/1.1 and WebSockets for one run. It has one thread, and does
 /// all of docs/dashboard.md#server-and-access: links, cookies, limits,
 /// `/healthz` and the WebSocket `/api/v1/live`. Requests for other paths go to
@@ -57,9 +62,7 @@ public:
   /// A frame for those who watch. All clients share it.
   using frame = std::shared_ptr<const std::string>;
 
-  /// Listens, and starts the thread. Throws error(invalid_argument) for an
-  /// address that is none, half of the files for TLS, or an address that other
-  /// machines reach without TLS or without a token file. Throws
+  /// Listens, and starts the thread. Throws as `require_safe` does. Throws
   /// error(io_failure) if the system refuses the address or port, or the files
   /// cannot be used, and error(kernel_failure) if no thread starts. Throws
   /// error(not_found) in a build without Boost.
