@@ -282,6 +282,25 @@ TEST_CASE("a rank that is preempted is not called slow") {
   }
 }
 
+TEST_CASE("a type that is a little slower is not named while its rank is "
+          "preempted") {
+  job of{1};
+  const auto window = [&](double factor, float preempted) {
+    std::vector<op_digest> all{of.rank(), of.rank({{"conv2d", "", factor}})};
+    all[1].preempted = preempted;
+    return all;
+  };
+  straggler_finder little{2}, much{2};
+  for (std::size_t w = 1; w < 2 * least_windows; ++w) {
+    CHECK(little.add(window(1.3, 0.2f)).empty());
+    CHECK(much.add(window(2, 0.2f)).size() == (w == least_windows));
+  }
+  const auto found = little.add(window(1.3, 0.1f));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].type == "conv2d");
+  CHECK(found[0].output.empty());
+}
+
 TEST_CASE("a window that disagrees does not count as how the op varies before "
           "the row has ended") {
   job of{1};

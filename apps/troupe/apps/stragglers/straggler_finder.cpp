@@ -26,6 +26,9 @@ constexpr double most_likely = 0.02;
 constexpr double least_share = 0.01;
 constexpr double least_ms = op_times::least_ns / ns_per_ms;
 constexpr double most_preempted = 0.15;
+/// Types that take less than so many times as long can do so because other
+/// programs have filled the caches.
+constexpr double cold_factor = 1.5;
 /// So many ops say whether what they have in common is slow: fewer do not.
 constexpr std::size_t least_ops = 3;
 /// Of an op in a window, on each rank.
@@ -162,6 +165,8 @@ public:
       bool is_slow = false;
       if (ops.size() >= least_ops) {
         found.push_back(judged({type, {}}, ops, of_rank));
+        found.back().seen.is_covered =
+          is_preempted && found.back().seen.excess < std::log(cold_factor);
         is_slow = found.back().is_slow;
       }
       // A type that is not slow is not 1 exactly: to divide by its noise would

@@ -33,8 +33,8 @@ struct slowness_evidence {
   double excess = 0;       ///< logarithm of the factor
   double least = 0;        ///< milliseconds of the fastest run
   double others_least = 0; ///< the same of the other ranks
-  /// It is slow because its type is: it keeps its windows, and is named if it
-  /// is slow without the type.
+  /// Something else may be why it is slow: its type, or what takes its rank's
+  /// cores. It keeps its windows, and is named if it is slow without that.
   bool is_covered = false;
 };
 
@@ -48,8 +48,7 @@ struct slowness_evidence {
 ///   run makes it longer, so the faster runs say more of the op than the
 ///   median;
 /// - three quarters of its times are above half of the others': an op whose
-/// time
-///   varies must be slower by more than it varies;
+///   time varies must be slower by more than it varies;
 /// - the rank test of Mann and Whitney gives p < 0.02.
 ///
 /// It is named, once until it is no longer slow, if it differs in four windows
@@ -63,9 +62,11 @@ struct slowness_evidence {
 ///
 /// Times are divided by the factor of what is larger, a slow type or the rank:
 /// so a slow core makes a slow rank, not slow ops. Ops of a slow type are not
-/// named. The time that threads wait for cores is no slowness of ops: a rank
-/// that is preempted for more than 15 % of its time is not called slow as a
-/// whole.
+/// named. The time that threads wait for cores is no slowness of ops, and
+/// afterwards the caches have other data, which slows some types more than
+/// others: in a window in which a rank is preempted for more than 15 % of its
+/// time, the rank is not named, nor a type that takes less than 1.5 times as
+/// long.
 ///
 /// Thread rule: one thread.
 class straggler_finder {
@@ -110,8 +111,7 @@ private:
     std::vector<double> excesses_;
     std::vector<double> skipped_;          // of windows that disagree
     std::deque<slowness_evidence> latest_; // also of windows that disagree
-    std::size_t weight_ = 0;   // of a window: of `least_shared_windows`
-    bool has_skipped_ = false; // the latest window
+    bool has_skipped_ = false;             // the latest window
     bool is_told_ = false;
   };
 
