@@ -301,6 +301,22 @@ TEST_CASE("a type that is a little slower is not named while its rank is "
   CHECK(found[0].output.empty());
 }
 
+TEST_CASE("an op that is a little slower is not named while its rank is "
+          "preempted") {
+  job of{1};
+  straggler_finder finder{2};
+  const auto window = [&](float preempted) {
+    std::vector<op_digest> all{of.rank(), of.rank({{"conv2d", "conv_4", 1.3}})};
+    all[1].preempted = preempted;
+    return all;
+  };
+  for (std::size_t w = 0; w < 2 * least_windows; ++w)
+    CHECK(finder.add(window(0.2f)).empty());
+  const auto found = finder.add(window(0.1f));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].output == "conv_4");
+}
+
 TEST_CASE("a window that disagrees does not count as how the op varies before "
           "the row has ended") {
   job of{1};

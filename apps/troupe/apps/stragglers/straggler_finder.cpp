@@ -26,8 +26,8 @@ constexpr double most_likely = 0.02;
 constexpr double least_share = 0.01;
 constexpr double least_ms = op_times::least_ns / ns_per_ms;
 constexpr double most_preempted = 0.15;
-/// Types that take less than so many times as long can do so because other
-/// programs have filled the caches.
+/// Types and ops that take less than so many times as long can do so because
+/// other programs have filled the caches.
 constexpr double cold_factor = 1.5;
 /// So many ops say whether what they have in common is slow: fewer do not.
 constexpr std::size_t least_ops = 3;
@@ -130,8 +130,9 @@ bool take_longer(const comparisons& all, double scale) {
 /// What is slower on one rank.
 class rank_comparison {
 public:
-  rank_comparison(const std::vector<row_index>& ranks, std::size_t rank)
-    : rank_(rank), all_(compare(ranks, rank)) {
+  rank_comparison(const std::vector<row_index>& ranks, std::size_t rank,
+                  bool is_preempted)
+    : rank_(rank), is_preempted_(is_preempted), all_(compare(ranks, rank)) {
     double own_ms = 0, others_ms = 0;
     for (auto& c : all_) {
       own_ms += c.own_ms;
@@ -156,17 +157,15 @@ public:
     bool is_slow = false;
   };
   /// The rank, its types and its ops: those of which enough is known.
-  std::vector<finding> findings(bool is_preempted) const {
+  std::vector<finding> findings() const {
     std::vector<finding> found;
     const auto of_rank = common_factor(usual_);
-    if (!is_preempted && usual_.size() >= least_ops)
+    if (!is_preempted_ && usual_.size() >= least_ops)
       found.push_back(judged({}, usual_, 1));
     for (auto& [type, ops] : by_type_) {
       bool is_slow = false;
       if (ops.size() >= least_ops) {
         found.push_back(judged({type, {}}, ops, of_rank));
-        found.back().seen.is_covered =
-          is_preempted && found.back().seen.excess < std::log(cold_factor);
         is_slow = found.back().is_slow;
       }
       // A type that is not slow is not 1 exactly: to divide by its noise would
@@ -175,7 +174,7 @@ public:
       for (auto* c : ops)
         if (std::ranges::find(long_, c) != long_.end()) {
           found.push_back(judged(c->op, {c}, std::max(of_rank, of_type)));
-          found.back().seen.is_covered = is_slow;
+          found.back().seen.is_covered |= is_slow;
         }
     }
     return found;
@@ -185,10 +184,11 @@ private:
   finding judged(const op_key& what, const comparisons& ops,
                  double scale) const {
     const auto described = this->described(what, ops);
+    const auto factor = described.factor / scale;
     return {described,
-            {std::log(described.factor / scale),
-             sum_of(ops, &comparison::own_least) / scale,
-             sum_of(ops, &comparison::others_least)},
+            {std::log(factor), sum_of(ops, &comparison::own_least) / scale,
+             sum_of(ops, &comparison::others_least),
+             is_preempted_ && factor < cold_factor},
             take_longer(ops, scale)};
   }
   straggler described(const op_key& what, const comparisons& ops) const {
@@ -202,6 +202,7 @@ private:
   }
 
   std::size_t rank_;
+  bool is_preempted_;
   std::vector<comparison> all_;
   comparisons long_; // those that can be named
   // Those that are long on the others: what is long here may be so because it
@@ -290,8 +291,9 @@ straggler_finder::add(const std::vector<op_digest>& window) {
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     auto& rows = rows_[rank];
     std::set<op_key> looked_at;
-    const auto is_preempted = window[rank].preempted > most_preempted;
-    for (auto& found : rank_comparison{ops, rank}.findings(is_preempted)) {
+    const rank_comparison all{ops, rank,
+                              window[rank].preempted > most_preempted};
+    for (auto& found : all.findings()) {
       const op_key what{found.what.type, found.what.output};
       auto& usual = usual_[what];
       looked_at.insert(what);

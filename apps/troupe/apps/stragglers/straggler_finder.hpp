@@ -63,10 +63,10 @@ struct slowness_evidence {
 /// Times are divided by the factor of what is larger, a slow type or the rank:
 /// so a slow core makes a slow rank, not slow ops. Ops of a slow type are not
 /// named. The time that threads wait for cores is no slowness of ops, and
-/// afterwards the caches have other data, which slows some types more than
+/// afterwards the caches have other data, which slows some ops more than
 /// others: in a window in which a rank is preempted for more than 15 % of its
-/// time, the rank is not named, nor a type that takes less than 1.5 times as
-/// long.
+/// time, the rank is not named, nor a type or an op that takes less than 1.5
+/// times as long.
 ///
 /// Thread rule: one thread.
 class straggler_finder {
