@@ -123,6 +123,14 @@ TEST_CASE("a launch has the exit code of the rank that failed first") {
   remove_logs_of(error);
 }
 
+TEST_CASE("no secret link to a dashboard is told as the reason of a failure") {
+  const auto result = launch(
+    1, "echo 'dashboard of rank 1, with controls: http://x/?token=1' >&2; "
+       "exit 9");
+  CHECK(result.code == 9);
+  CHECK_FALSE(contains(last_error(result), "token"));
+}
+
 TEST_CASE("a rank without a line on stderr is told of, too") {
   const auto result = launch(1, "exit 9");
   CHECK(result.code == 9);

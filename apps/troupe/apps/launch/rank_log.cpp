@@ -98,9 +98,11 @@ void rank_stream::emit(std::string_view text) {
 }
 
 void rank_stream::note(std::string_view line) {
-  // These are no reasons why a rank ends. The second can follow the reason.
-  if (line.starts_with("warning: ") || line.starts_with("flight recorder: "))
-    return;
+  // These are no reasons why a rank ends. The second can follow the reason, and
+  // the third have secrets.
+  for (const auto begin : {"warning: ", "flight recorder: ", "dashboard"})
+    if (line.starts_with(begin))
+      return;
   const auto last = line.find_last_not_of(" \t\r"); // ssh ends lines with "\r"
   if (last != line.npos)
     last_line_ = line.substr(0, std::min(last + 1, longest_note));
