@@ -262,10 +262,18 @@ TEST_CASE("a low level says what needs a higher one") {
           .code
         == 0);
   CHECK_FALSE(answer_of({"summary", file}).contains("op_times"));
-  for (const words& command :
-       {words{"costs", file}, {"critical-path", file}, {"diff", file, file}})
+  for (const words& command : {words{"costs", file}, {"critical-path", file}})
     CHECK(fails_with(run_troupe(words{"trace"} + command), 1,
                      {"a.trt", "--trace-level ops or messages"}));
+  const auto steps = run_troupe({"trace", "diff", file, file});
+  CHECK(steps.code == 0);
+  CHECK(contains(steps.err, "only step times are compared"));
+  CHECK(contains(steps.out, "step time"));
+  CHECK_FALSE(contains(steps.out, "no difference beyond"));
+  const std::string ops = folder / "ops.trt";
+  record(ops);
+  CHECK(fails_with(run_troupe({"trace", "diff", ops, file}), 1,
+                   {"a.trt", "--trace-level ops or messages"}));
 }
 
 TEST_CASE("the summary of a run that was killed at its begin is short") {

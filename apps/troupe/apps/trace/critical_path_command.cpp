@@ -213,7 +213,9 @@ void print_path(const traced_run& run, const trace::critical_path& path,
         .c_str());
 }
 
-void print_prediction(const what_if_times& times, const std::string& what) {
+/// @param is_of_one the times are of the step that `--step` names
+void print_prediction(const what_if_times& times, const std::string& what,
+                      bool is_of_one) {
   std::printf("step time measured %s, replayed %s (%+.1f %%)",
               time_text(times.measured).c_str(),
               time_text(times.unchanged).c_str(),
@@ -223,7 +225,9 @@ void print_prediction(const what_if_times& times, const std::string& what) {
                 time_text(times.changed).c_str(),
                 100 * (times.changed / times.measured - 1));
   if (times.steps > 1)
-    std::printf(", mean of %zu steps", times.steps);
+    std::printf(is_of_one ? ", the last of %zu replayed steps"
+                          : ", mean of %zu steps",
+                times.steps);
   std::printf("\n");
   if (times.ops_without_cost > 0)
     std::printf("ops that the file lacks, which keep their times: %zu\n",
@@ -260,7 +264,7 @@ int run_critical_path(const path_options& options) {
     return 0;
   }
   print_path(run, path, step);
-  print_prediction(times, options.what_if);
+  print_prediction(times, options.what_if, options.step.has_value());
   return 0;
 }
 

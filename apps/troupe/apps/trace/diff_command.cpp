@@ -65,6 +65,8 @@ void print_diff_text(const trace::trace_difference& found) {
   std::printf("%-*s %-38s %-38s %7s\n", width, "per step",
               "A: median (quartiles)", "B: median (quartiles)", "B / A");
   print_diff_row(found.step, width);
+  if (found.rows.empty())
+    return;
   for (const auto& row : found.rows)
     print_diff_row(row, width);
   const auto count = [&](trace::difference d) {
@@ -117,11 +119,23 @@ void tell_of_programs(const traced_run& a, const traced_run& b,
                found.kinds_only_a, found.kinds_only_b);
 }
 
+/// Times of ops cannot be compared with a trace that has none.
+void require_comparable(const traced_run& a, const traced_run& b) {
+  if (a.has_ops() || b.has_ops()) {
+    a.require_ops();
+    b.require_ops();
+    return;
+  }
+  a.require_steps();
+  b.require_steps();
+  std::fprintf(stderr, "note: A and B do not say when ops ran: only step times "
+                       "are compared\n");
+}
+
 int run_diff(const diff_options& options) {
   const traced_run a{{options.a}};
   const traced_run b{{options.b}};
-  a.require_ops();
-  b.require_ops();
+  require_comparable(a, b);
   tell_of_ranks(a.parts().front().run, b.parts().front().run);
   const auto by =
     options.by == "op" ? trace::diff_by::op : trace::diff_by::type;

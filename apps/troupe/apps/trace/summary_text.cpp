@@ -117,7 +117,7 @@ std::string phases_text(const traced_run& run) {
 
 std::string steps_text(const trace::step_statistics& s) {
   if (s.count == 0)
-    return "\nno step has ended without failing\n";
+    return "\nno step has ended, or all have failed\n";
   return "\n" + count_text(s.count, "step") + ", of which "
          + std::to_string(s.counted) + " count: step time "
          + time_text(s.median_ns) + " (p10 " + time_text(s.p10_ns) + ", p90 "
@@ -422,7 +422,8 @@ std::string summary_text(const traced_run& run, const trace::trace_summary& s,
   if (s.level < trace_level::ops)
     return text + actors_text(run, s)
            + "critical path, ops, waits, workers and memory: record with "
-             "--trace-level ops or messages\n";
+             "--trace-level ops or messages, or a flight recorder with "
+             "--flight-recorder ops\n";
   text += op_steps_text(s);
   if (s.path)
     text += path_text(run, *s.path, which);

@@ -84,17 +84,19 @@ std::string traced_run::why_no_step() const {
            : "all its steps failed or were cancelled: summary tells how";
 }
 
+void traced_run::require_steps() const {
+  if (timeline_.steps().empty())
+    throw refusal(why_no_step());
+}
+
 void traced_run::require_ops() const {
-  const bool has_ops = !timeline_.runs().empty();
-  const bool has_steps = !timeline_.steps().empty();
-  if (has_ops && has_steps)
-    return;
   const auto has_level =
-    has_ops || parts_.front().run.level >= trace_level::ops;
-  throw refusal(!has_steps && has_level
-                  ? why_no_step()
-                  : "does not say when ops ran; record with --trace-level ops "
-                    "or messages");
+    has_ops() || parts_.front().run.level >= trace_level::ops;
+  if (has_level)
+    require_steps();
+  if (!has_ops())
+    throw refusal("does not say when ops ran; record with --trace-level ops or "
+                  "messages, or a flight recorder with --flight-recorder ops");
 }
 
 const trace::step_times& traced_run::step(std::uint32_t number) const {

@@ -52,9 +52,14 @@ public:
     return std::string{parts_.front().name_of(id)};
   }
 
-  /// Throws error(invalid_argument) with the first file's name if the trace
-  /// does not say when the ops of a step ran.
+  /// True if the trace says when ops ran.
+  bool has_ops() const noexcept { return !timeline_.runs().empty(); }
+  ///@{
+  /// Throws error(invalid_argument) with the first file's name if no step has
+  /// ended in the trace, or if it does not say when the ops of a step ran.
+  void require_steps() const;
   void require_ops() const;
+  ///@}
   /// The step that `--step` names. Throws with the first file's name if it did
   /// not begin and end in the trace: usage_error, or if no step did,
   /// error(invalid_argument).
