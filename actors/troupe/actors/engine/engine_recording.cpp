@@ -22,8 +22,11 @@ std::size_t bytes_of(const variable& value) {
 void engine::record_begin(const op_mailbox& op, handle_id id, step_id step,
                           observed& o) {
   const auto index = ops_.index_of(op);
-  for (auto temporary : results_.in_place(index))
-    o.held_in_place += bytes_at(temporary, step);
+  // What an op on a stream finds may not be there yet, and it is not asked for
+  // when the op is complete.
+  if (!op.may_be_pending)
+    for (auto temporary : results_.in_place(index))
+      o.held_in_place += bytes_at(temporary, step);
   if (const auto made_ready_on = ready_on_[index]; made_ready_on != o.worker())
     o.record(event_kind::hand_over, id, step, made_ready_on);
   o.record(event_kind::run_begin, id, step);
