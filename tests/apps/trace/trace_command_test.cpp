@@ -298,7 +298,7 @@ TEST_CASE("a cut file is read up to there, and says so") {
   write_bytes(cut, whole.substr(0, whole.size() - 20));
   const auto result = run_troupe({"trace", "summary", cut});
   CHECK(result.code == 0);
-  CHECK(result.err.find("cut.trt: cut or damaged, read up to the last")
+  CHECK(result.err.find("cut.trt: cut or damaged, the last")
         != std::string::npos);
   CHECK(result.out.find("file cut or damaged") != std::string::npos);
   CHECK(result.out.find("without closing") == std::string::npos);

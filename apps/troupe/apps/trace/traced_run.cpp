@@ -26,8 +26,8 @@ read_traces(const std::vector<std::string>& files) {
     parts.push_back(trace::read_trace(file));
     if (const auto bytes = parts.back().unread_bytes; bytes > 0)
       std::fprintf(stderr,
-                   "troupe: %s: cut or damaged, read up to the last %llu "
-                   "bytes\n",
+                   "troupe: %s: cut or damaged, the last %llu bytes are "
+                   "not read\n",
                    one_line(file).c_str(),
                    static_cast<unsigned long long>(bytes));
     if (parts.back().graph.handles.empty())
