@@ -39,7 +39,7 @@ clock_pair read_together(Outer outer, Inner inner) {
 }
 
 /// The host's clock (see unix_now_ns) at `moment`, a time of now_ns. Right to a
-/// fraction of a microsecond, if neither clock was set since then.
+/// fraction of a microsecond, if it was not set since then.
 inline std::int64_t unix_ns_at(std::uint64_t moment) noexcept {
   const auto now = read_together(now_ns, unix_now_ns);
   return static_cast<std::int64_t>(now.inner - now.outer + moment);

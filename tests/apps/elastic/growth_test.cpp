@@ -73,6 +73,13 @@ std::optional<int> step_at_which(const std::string& err, int ranks) {
   return std::nullopt;
 }
 
+/// The number that stands before `words` for the last time.
+unsigned long number_before(const std::string& text, const std::string& words) {
+  const auto end = text.rfind(words);
+  const auto begin = text.find_last_of(" \n", end - 1) + 1;
+  return std::stoul(text.substr(begin, end - begin));
+}
+
 /// The numbers of the steps in a file of metrics must be 0, 1, 2, ...
 void check_steps(const std::filesystem::path& metrics) {
   const auto lines = lines_of(read_bytes(metrics));
@@ -106,6 +113,9 @@ TEST_CASE("a job that grows uses each sample once, with the bits of one that "
                               + std::to_string(*step) + " it goes on in "
                               + (folder / "g.epoch-2.trt").string()));
   check_steps(folder / "grown.jsonl");
+  // Of both epochs; a step that was cancelled can have some, too.
+  CHECK(number_before(grown.err, " messages\n")
+        >= all_steps * number_before(grown.err, " messages per step\n"));
 
   const words on{
     "--strategy",  "all_reduce", "--metrics",        folder / "whole.jsonl",

@@ -17,9 +17,10 @@ class known_answers {
 public:
   /// Draws samples, and computes their answers in float32, without a session.
   /// Answers of a session with bfloat16 `factors` may differ by more. Throws
-  /// error(not_found) if the program classifies nothing and `output` is empty,
-  /// and error(invalid_argument) if two samples have answers that are too alike
-  /// to tell a reply to the wrong caller.
+  /// usage_error if the program has no variable `output`, or if that is empty
+  /// and the program classifies nothing, and error(invalid_argument) if two
+  /// samples have answers that are too alike to tell a reply to the wrong
+  /// caller.
   known_answers(const program_bundle& bundle, const std::string& output,
                 std::uint64_t seed, precision factors);
 
