@@ -483,9 +483,11 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
 
 void pending_launch::execute(stream&) {
   was_executed.store(true, std::memory_order_relaxed);
+  const auto id = state().id.load(std::memory_order_relaxed);
+  if (of->is_watched())
+    of->record_late_begin(*of_op->box, id);
   const auto status =
     of->execute(*of_op->box->task, state(), *of_op->box, *this);
-  const auto id = state().id.load(std::memory_order_relaxed);
   const auto lists = of->lists_of(*of_op->box);
   if (of_op->ends_later) {
     if (status == launch_status::done)

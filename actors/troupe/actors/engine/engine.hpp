@@ -205,6 +205,9 @@ private:
   std::uint64_t bytes_to_merge(std::size_t index, step_id step) const noexcept;
   void record_end(const op_mailbox& op, handle_id id, step_id step,
                   const observed& o);
+  /// For an op whose launch can be pending, when its stream begins to run it:
+  /// only then are the values there that a collective merges. Any thread.
+  void record_late_begin(const op_mailbox& op, step_id step);
   /// For an op whose launch was pending. Any thread.
   void record_late_results(const op_mailbox& op, step_id step);
   template <class Record>

@@ -22,16 +22,24 @@ std::size_t bytes_of(const variable& value) {
 void engine::record_begin(const op_mailbox& op, handle_id id, step_id step,
                           observed& o) {
   const auto index = ops_.index_of(op);
-  // What an op on a stream finds may not be there yet, and it is not asked for
-  // when the op is complete.
+  // What an op on a stream reads may not be there yet: see
+  // `record_late_begin`. What it holds in place is not asked for when it is
+  // complete.
   if (!op.may_be_pending)
     for (auto temporary : results_.in_place(index))
       o.held_in_place += bytes_at(temporary, step);
   if (const auto made_ready_on = ready_on_[index]; made_ready_on != o.worker())
     o.record(event_kind::hand_over, id, step, made_ready_on);
   o.record(event_kind::run_begin, id, step);
-  if (results_.is_collective(index))
+  if (!op.may_be_pending && results_.is_collective(index))
     o.record(event_kind::merge_begin, id, step, bytes_to_merge(index, step));
+}
+
+void engine::record_late_begin(const op_mailbox& op, step_id step) {
+  const auto index = ops_.index_of(op);
+  if (results_.is_collective(index) && trace_.wants(trace_level::ops))
+    trace_.record(event_kind::merge_begin, handle_of(op), step,
+                  bytes_to_merge(index, step));
 }
 
 inline std::size_t engine::bytes_at(std::uint32_t temporary,
