@@ -200,6 +200,30 @@ TEST_CASE("without calls of others, the hosts' clocks are believed") {
   CHECK(found.offsets[1].uncertainty_ns == -1);
 }
 
+TEST_CASE("processes of a host that did not run at the same time are of two "
+          "runs") {
+  const auto merged = [](const std::string& other_host, std::int64_t later) {
+    auto parts = two_processes{later}.parts();
+    parts[0].file = "a.trt";
+    parts[1].file = "b.1.trt";
+    parts[0].run.host = "host-a";
+    parts[1].run.host = other_host;
+    std::swap(parts[0], parts[1]); // the files may come in any order
+    merge_clocks(parts);
+  };
+  const std::int64_t run_ns = 30'000'000;
+  for (const auto later : {run_ns, -run_ns}) {
+    const auto refused = caught([&] { merged("host-a", later); });
+    CHECK(refused.code() == errc::invalid_argument);
+    CHECK(contains(refused.message(),
+                   "a.trt, b.1.trt: the traces are not of one run: one ends "
+                   "before the other begins"));
+    CHECK_NOTHROW(merged("host-b", later)); // has a clock of its own
+  }
+  CHECK_NOTHROW(merged("host-a", 10'000'000));
+  CHECK_NOTHROW(merged("host-a", -10'000'000));
+}
+
 TEST_CASE("clocks that drift are told") {
   auto parts = two_processes{0}.parts();
   // In the second half of the steps, the second clock is 5 ms ahead.

@@ -228,7 +228,8 @@ TEST_CASE("ranks of a job are brought onto one clock") {
   CHECK(ranks.err.find("A is of rank 0 of 2, B of rank 1 of 2")
         != std::string::npos);
   CHECK(fails_with(run_troupe({"trace", "summary", file, file}), 1,
-                   {file + ", " + file, "not of one run", "process 0"}));
+                   {file + ", " + file, "not of one run", "process 0",
+                    "troupe trace diff compares two runs"}));
 }
 
 TEST_CASE("a profile does not take a trace's events, nor a trace a profile's") {

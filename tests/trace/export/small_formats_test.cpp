@@ -102,6 +102,7 @@ TEST_CASE("ranks are shown by their number, on the clock that their "
   auto first = two_devices(0), second = two_devices(1);
   event_list{first}.run(1000, 1500, update);
   event_list{second}.run(1000, 1500, update + 1);
+  second.run.host = "host-b";
   second.run.begin_unix_ns += 1'000'000;
   const auto text = exported({second, first}, export_format::csv);
   const auto row = [&](const std::string& begin) {

@@ -22,13 +22,32 @@ constexpr auto unbounded = std::numeric_limits<std::int64_t>::max() / 4;
                          const std::string& why) {
   const auto files = a.file.empty() ? "" : a.file + ", " + b.file + ": ";
   throw error(errc::invalid_argument,
-              files + "the traces are not of one run: " + why);
+              files + "the traces are not of one run: " + why
+                + " (troupe trace diff compares two runs)");
 }
 
 bool have_same_graph(const graph_info& a, const graph_info& b) {
   return a.devices == b.devices
          && std::ranges::equal(a.handles, b.handles, {}, &handle_info::name,
                                &handle_info::name);
+}
+
+/// By the clock of the host, when the last event was.
+std::int64_t end_of(const process_trace& t) {
+  return t.run.begin_unix_ns + static_cast<std::int64_t>(t.events.back().time);
+}
+
+/// Processes of one run wait for each other. If one has ended before another
+/// one begins, they are of two runs. The clocks of two hosts can differ by more
+/// than a run takes, so they say nothing.
+void require_same_time(const process_trace& a, const process_trace& b) {
+  if (a.run.host.empty() || a.run.host != b.run.host || a.events.empty()
+      || b.events.empty())
+    return;
+  const auto apart =
+    std::max(b.run.begin_unix_ns - end_of(a), a.run.begin_unix_ns - end_of(b));
+  if (apart > 0)
+    refuse(a, b, "one ends before the other begins");
 }
 
 void require_one_run(const std::vector<process_trace>& parts) {
@@ -43,6 +62,8 @@ void require_one_run(const std::vector<process_trace>& parts) {
              "process " + std::to_string(part.run.process)
                + " ran another graph than process "
                + std::to_string(first.run.process));
+    for (std::size_t other = 0; other < i; ++other)
+      require_same_time(parts[other], part);
   }
 }
 
