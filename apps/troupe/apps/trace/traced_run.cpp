@@ -24,17 +24,17 @@ read_traces(const std::vector<std::string>& files) {
   std::vector<trace::process_trace> parts;
   for (const auto& file : files) {
     parts.push_back(trace::read_trace(file));
+    if (parts.back().graph.handles.empty())
+      throw error(errc::bad_file,
+                  file
+                    + ": ends before the graph is known: nothing was "
+                      "recorded");
     if (const auto bytes = parts.back().unread_bytes; bytes > 0)
       std::fprintf(stderr,
                    "troupe: %s: cut or damaged, the last %llu bytes are "
                    "not read\n",
                    one_line(file).c_str(),
                    static_cast<unsigned long long>(bytes));
-    if (parts.back().graph.handles.empty())
-      std::fprintf(stderr,
-                   "troupe: %s: ends before the graph is known: nothing was "
-                   "recorded\n",
-                   one_line(file).c_str());
   }
   return parts;
 }

@@ -18,7 +18,8 @@ class App;
 namespace troupe::apps {
 
 /// Reads the files. Tells on stderr what could not be read of them. Throws as
-/// `read_trace` does.
+/// `read_trace` does, and error(bad_file) for a file that ends before the graph
+/// is known.
 std::vector<trace::process_trace>
 read_traces(const std::vector<std::string>& files);
 
