@@ -15,8 +15,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace troupe;
 using namespace troupe::trace;
@@ -409,9 +413,45 @@ TEST_CASE("a run whose numbers are out of range is not believed") {
   }
 }
 
-TEST_CASE("a file that cannot be written is named") {
-  CHECK(says(caught([] { trace_writer{"/nowhere/a.trt"}; }),
-             "cannot write /nowhere/a.trt: No such file or directory"));
+TEST_CASE("a place that cannot be written is named before it is written") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  write_bytes(file, "old");
+  std::filesystem::create_symlink(folder / "none/a.trt", folder / "link");
+  const auto refused = [&](const std::string& place, const std::string& why) {
+    for (const bool is_tried : {false, true})
+      CHECK(says(caught([&] {
+                   is_tried ? trace_writer{place}.close()
+                            : require_trace_place(place);
+                 }),
+                 "cannot write " + place + ": " + why));
+  };
+  refused("/nowhere/a.trt", "there is no folder /nowhere");
+  refused(folder / "link", "there is no folder " + (folder / "none").string());
+  refused(folder.path(), "Is a directory");
+  refused(folder / "new/", "Is a directory");
+  refused(file + "/a.trt", "Not a directory");
+  refused("/dev/full", "No space left on device");
+  if (::geteuid() != 0) { // root may write everything
+    std::filesystem::permissions(file, std::filesystem::perms::owner_read);
+    refused(file, "Permission denied");
+    refused("/proc/a.trt", "Permission denied");
+  }
+  CHECK(read_bytes(file) == "old");
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("looking at a place leaves what is there, or is not") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  require_trace_place(file);
+  CHECK(folder.entries() == 0);
+  write_bytes(file, "old");
+  require_trace_place(file);
+  CHECK(read_bytes(file) == "old");
+  require_trace_place("/dev/null");
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  require_trace_place(folder / "pipe"); // does not wait for a reader
 }
 
 } // TEST_SUITE("trace.file")

@@ -301,6 +301,28 @@ TEST_CASE("a file that ends before its graph has nothing to show") {
   CHECK(folder.entries() == 2);
 }
 
+TEST_CASE("a place that cannot be written is refused before anything runs") {
+  const temporary_folder folder;
+  const std::string missing = folder / "none/a.trt";
+  const auto refused = [&](const std::string& place, const std::string& why) {
+    const auto line = "troupe: cannot write " + place + ": " + why + "\n";
+    for (const auto* before :
+         {"troupe train mlp --synthetic --trace ", "TROUPE_TRACE="}) {
+      const bool is_variable = before[0] == 'T';
+      const auto result = run_in(
+        folder, is_variable
+                  ? before + place + " troupe train mlp --synthetic --steps 1"
+                  : before + place + " --steps 1");
+      CHECK(result.code == 1);
+      CHECK(result.err == line); // no trial of devices
+    }
+  };
+  refused(folder.path(), "Is a directory");
+  refused(missing, "there is no folder " + (folder / "none").string());
+  refused("/dev/full", "No space left on device");
+  CHECK(folder.entries() == 0);
+}
+
 TEST_CASE("a cut file is read up to there, and says so") {
   const temporary_folder folder;
   const std::string file = folder / "a.trt", cut = folder / "cut.trt";

@@ -3,11 +3,13 @@
 
 #include <troupe/base/clock_pair.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/target_path.hpp>
 #include <troupe/base/spin.hpp>
 #include <troupe/trace/event_codec.hpp>
 #include <troupe/trace/trace_tables.hpp>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,12 +26,55 @@ namespace {
 /// A block is small enough that a process that is killed loses little.
 constexpr std::size_t events_per_block = std::size_t{1} << 12;
 
-[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
-  throw error(errc::io_failure, std::string{what} + " " + path.string() + ": "
-                                  + std::system_category().message(errno));
+[[noreturn]] void refuse_place(const std::filesystem::path& path,
+                               const std::string& why) {
+  throw error(errc::io_failure, "cannot write " + path.string() + ": " + why);
+}
+
+[[noreturn]] void fail(const std::filesystem::path& path, int code = errno) {
+  refuse_place(path, std::system_category().message(code));
+}
+
+bool may(const std::filesystem::path& path, int what) {
+  return ::faccessat(AT_FDCWD, path.c_str(), what, AT_EACCESS) == 0;
+}
+
+/// A device takes a write of nothing if it takes anything. To a file, that
+/// would say nothing.
+void require_open_device(const std::filesystem::path& path) {
+  const descriptor device{
+    ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY)};
+  if (!device || ::write(device.get(), "", 0) < 0)
+    fail(path);
+}
+
+/// Where nothing is yet.
+void require_folder_of(const std::filesystem::path& path) {
+  const auto folder = folder_of(resolve_target(path));
+  struct stat there {};
+  if (::stat(folder.c_str(), &there) != 0 && errno == ENOENT)
+    refuse_place(path, "there is no folder " + folder.string());
+  if (!path.has_filename())
+    fail(path, EISDIR);
+  if (!may(folder, W_OK | X_OK))
+    fail(path);
 }
 
 } // namespace
+
+void require_trace_place(const std::filesystem::path& path) {
+  struct stat there {};
+  if (::stat(path.c_str(), &there) != 0)
+    return errno == ENOENT ? require_folder_of(path) : fail(path);
+  if (S_ISDIR(there.st_mode))
+    fail(path, EISDIR);
+  if (S_ISCHR(there.st_mode))
+    return require_open_device(path);
+  if (!S_ISREG(there.st_mode) && !S_ISFIFO(there.st_mode))
+    refuse_place(path, "not a file");
+  if (!may(path, W_OK))
+    fail(path);
+}
 
 clock_reading clock_reading::now() noexcept {
   const auto now = read_together(troupe::ticks, now_ns);
@@ -37,13 +82,15 @@ clock_reading clock_reading::now() noexcept {
 }
 
 trace_writer::trace_writer(const std::filesystem::path& path, existing file)
-  : path_(path),
-    file_(::open(path.c_str(),
-                 O_WRONLY | O_CREAT | O_CLOEXEC
-                   | (file == existing::replaced ? O_TRUNC : O_EXCL),
-                 0666)) {
+  : path_(path) {
+  if (file == existing::replaced)
+    require_trace_place(path);
+  file_ = descriptor{::open(path.c_str(),
+                            O_WRONLY | O_CREAT | O_CLOEXEC
+                              | (file == existing::replaced ? O_TRUNC : O_EXCL),
+                            0666)};
   if (!file_)
-    fail(path_, "cannot write");
+    fail(path_);
   const file_head head;
   put({reinterpret_cast<const char*>(&head), sizeof head});
 }
@@ -54,7 +101,7 @@ void trace_writer::put(std::string_view block) {
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0)
-      fail(path_, "cannot write");
+      fail(path_);
     bytes_ += static_cast<std::uint64_t>(written);
     block.remove_prefix(static_cast<std::size_t>(written));
   }

@@ -22,6 +22,12 @@ struct clock_reading {
   static clock_reading now() noexcept;
 };
 
+/// Throws error(io_failure) with the path if `trace_writer` cannot replace it,
+/// as far as that can be told without writing: if it is a folder, a disk, a
+/// socket or a device that takes nothing (/dev/full), if its folder is missing,
+/// or if this user may not write there. Changes nothing. A pipe is not opened.
+void require_trace_place(const std::filesystem::path& path);
+
 /// Writes a .trt file (docs/trace.md). Each block is written by one call to the
 /// system, so a process that is killed leaves whole blocks, and at most one
 /// that is cut.
@@ -34,7 +40,8 @@ public:
     replaced,
     refused, ///< the constructor throws; also if the name is a link
   };
-  /// Creates the file. Throws error(io_failure) with the path.
+  /// Creates the file. Throws error(io_failure) with the path; as
+  /// `require_trace_place` does, if a file is to be replaced.
   explicit trace_writer(const std::filesystem::path& path,
                         existing file = existing::replaced);
 

@@ -3,12 +3,12 @@
 
 #include <troupe/apps/elastic/elastic_checks.hpp>
 #include <troupe/apps/results/run_outputs.hpp>
+#include <troupe/apps/results/run_trace.hpp>
 #include <troupe/apps/usage_error.hpp>
-#include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/trace/trace_writer.hpp>
 
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -20,11 +20,10 @@ void check_verification(const train_options& options) {
     throw usage_error("--verify-every cannot be used with --strategy none");
 }
 
-void check_trace_folder(const train_options& options) {
-  const auto folder = std::filesystem::path{options.trace}.parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder))
-    throw error(errc::io_failure, "cannot write " + quoted_name(options.trace)
-                                    + ": no such folder");
+void check_trace(const train_options& options, const rank_part& part) {
+  const auto file = trace_of(options, part).file;
+  if (!file.empty())
+    trace::require_trace_place(trace_file_of(file, part.rank()));
 }
 
 namespace {

@@ -10,9 +10,10 @@ namespace troupe::apps {
 
 /// Throws usage_error for checks of parameters that devices do not share.
 void check_verification(const train_options& options);
-/// Throws error(io_failure) if the trace's folder is missing: the file is
-/// opened after the trial of devices, which takes a while.
-void check_trace_folder(const train_options& options);
+/// Throws error(io_failure) if this rank cannot write its trace
+/// (trace::require_trace_place): the file is opened after the trial of devices,
+/// which takes a while.
+void check_trace(const train_options& options, const rank_part& part);
 /// Warns if TROUPE_ELASTIC is set although this process is no rank of a job.
 void tell_of_unused_range(const rank_part& part, progress& shown);
 /// Throws usage_error for what one rank cannot do for all.

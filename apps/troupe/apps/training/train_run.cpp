@@ -12,6 +12,7 @@ int run_train(const train_options& options) {
   rank_part part;
   part.use_interface(options.ranks.interface);
   require_output_places(part.is_first() ? options : without_files(options));
+  check_trace(options, part);
   const auto code = training_run{options, part}.run();
   if (code == 0)
     part.tell_all_done();

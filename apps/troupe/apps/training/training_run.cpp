@@ -43,7 +43,6 @@ training_run::training_run(const train_options& given, rank_part& part)
   if (given.data.feeds.empty())
     refuse_custom_gradient(given.network, bundle_);
   check_verification(given);
-  check_trace_folder(given);
   wanted_ = make_train_options(given, bundle_);
   slow_down(wanted_, bundle_.main, given.slow);
   if (wanted_.threads == 0)
