@@ -323,6 +323,20 @@ TEST_CASE("a place that cannot be written is refused before anything runs") {
   CHECK(folder.entries() == 0);
 }
 
+TEST_CASE("TROUPE_TRACE is for the training, not for its held-out tests") {
+  const temporary_folder folder;
+  const auto result =
+    run_in(folder, "TROUPE_TRACE=a.trt troupe train digits --steps 3 --devices "
+                   "cpu:1 --data " TROUPE_DATA "/digits");
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  REQUIRE(contains(result.out, "held_out_accuracy"));
+  const auto s = answer_of({"summary", folder / "a.trt"});
+  CHECK(s["command"] == "train digits");
+  CHECK(s["steps"] == 3);
+  CHECK(s["processes"][0]["unread_bytes"] == 0);
+}
+
 TEST_CASE("a cut file is read up to there, and says so") {
   const temporary_folder folder;
   const std::string file = folder / "a.trt", cut = folder / "cut.trt";

@@ -13,6 +13,7 @@ held_out_test::held_out_test(const program_bundle& bundle,
   : bundle_(bundle), samples_(samples), part_(part), stop_(stop) {
   one_device_.system = training.system;
   one_device_.devices = {training.devices.front()};
+  one_device_.trace.emplace(); // TROUPE_TRACE is for the training
 }
 
 std::string held_out_test::tell(executor& exe, progress& shown) {
