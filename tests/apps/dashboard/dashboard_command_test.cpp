@@ -147,6 +147,9 @@ TEST_CASE("a file, or those of a job, are shown until the command is stopped") {
                    {"the traces are not of one run"}));
   CHECK(fails_with(run_troupe({"dashboard", file, "--address", "127.0.0.1"}), 2,
                    {"--address: an address is HOST:PORT"}));
+  CHECK(
+    fails_with(run_troupe({"dashboard", file, "--address", "127.0.0.1:65536"}),
+               2, {"--address: the port must be from 0 to 65535, not 65536"}));
   const auto report =
     run_troupe({"trace", "report", second, file, "--out", page});
   INFO(report.err);

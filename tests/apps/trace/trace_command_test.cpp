@@ -433,6 +433,11 @@ TEST_CASE("wrong words are refused as a wrong command line") {
   refused("", {"--what-if"});
   CHECK(fails_with(run_troupe({"trace", "critical-path", file, "--step", ""}),
                    2, {"--step"}));
+  for (const auto* command : {"summary", "critical-path"})
+    for (const auto* step : {"4294967296", "-1"})
+      CHECK(fails_with(
+        run_troupe({"trace", command, file, "--step", step}), 2,
+        {"--step: must be from 0 to 4294967295, not " + std::string{step}}));
   CHECK(fails_with(run_troupe({"trace", "diff", file, ""}), 2, {"B.trt"}));
   CHECK(fails_with(run_troupe({"trace", "critical-path", file, "--step", "99"}),
                    2, {"no step 99", "0 to 11"}));

@@ -7,6 +7,7 @@
 #include <support/files.hpp>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>
@@ -144,6 +145,19 @@ TEST_CASE("costs can be written and read, and bad lines are named") {
     CHECK(e.code() == errc::bad_file);
     CHECK(contains(e.message(), "line 2: not a line of troupe trace costs"));
   }
+  const auto line = [&](const std::string& key, const std::string& value) {
+    auto made = nlohmann::json::parse(to_json(row));
+    made[key] = nlohmann::json::parse(value);
+    return why(made.dump()).message();
+  };
+  CHECK(contains(why(R"({"op": )").message(), ": no JSON at byte 8"));
+  CHECK(contains(why("[1]").message(), ": no object with keys"));
+  CHECK(contains(why("{}").message(), ": 'op_type' is missing"));
+  CHECK(contains(line("shapes", "[1]"), ": 'shapes' is no text"));
+  CHECK(contains(line("op", "1"), ": 'op' is no text"));
+  CHECK(contains(line("ns", "null"), ": 'ns' is no number"));
+  CHECK(contains(line("ops", "\"1\""), ": 'ops' is no number"));
+  CHECK(contains(line("count", "-1"), ": 'count' is out of range"));
   auto far = row;
   far.ns = 1e300;
   CHECK(contains(why(to_json(far)).message(), "'ns' is out of range"));

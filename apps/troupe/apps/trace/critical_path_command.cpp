@@ -277,7 +277,7 @@ void add_trace_critical_path(CLI::App& trace, action& chosen) {
   add_trace_files(command, options->files);
   command
     .add_option("--step", options->step, "a step (default: the median one)")
-    ->check(not_empty());
+    ->check(step_number());
   add_list_option(command, "--what-if", options->what_if,
                   "predict the step time if ops took another time: "
                   "TYPE=x0.5, TYPE=+2ms, TYPE=100us, ...; * means all types; "

@@ -63,7 +63,7 @@ void add_trace_summary(CLI::App& trace, action& chosen) {
   auto* step = command
                  .add_option("--step", options->step,
                              "explain this step (default: the median one)")
-                 ->check(not_empty());
+                 ->check(step_number());
   command
     .add_flag("--slowest", options->slowest,
               "explain the step that took longest, of those that count")

@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/base/files/input_file.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/trace/analysis/readiness.hpp>
 
 #include <nlohmann/json.hpp>
@@ -88,23 +89,55 @@ cost_key without_index(cost_key key) {
   return key;
 }
 
+[[noreturn]] void refuse_key(const char* name, const std::string& why) {
+  throw error(errc::bad_file, quoted_name(name) + " " + why);
+}
+
+/// Null if it is missing.
+const nlohmann::json* find_key(const nlohmann::json& value, const char* name) {
+  const auto found = value.find(name);
+  return found == value.end() ? nullptr : &*found;
+}
+
+std::string text_of(const nlohmann::json& value, const char* name) {
+  const auto* text = find_key(value, name);
+  if (!text)
+    refuse_key(name, "is missing");
+  if (!text->is_string())
+    refuse_key(name, "is no text");
+  return *text;
+}
+
 double number_of(const nlohmann::json& value, const char* name) {
-  const double number = value.value(name, 0.0);
+  const auto* found = find_key(value, name);
+  if (!found)
+    return 0;
+  if (!found->is_number())
+    refuse_key(name, "is no number");
+  const double number = *found;
   constexpr double most = 1e15; // nanoseconds: 11 days; bytes: more than any
   if (!std::isfinite(number) || number < 0 || number > most)
-    throw error(errc::bad_file, std::string{"'"} + name + "' is out of range");
+    refuse_key(name, "is out of range");
   return number;
 }
 
+std::size_t count_of(const nlohmann::json& value, const char* name) {
+  return static_cast<std::size_t>(number_of(value, name));
+}
+
 op_cost cost_of(const nlohmann::json& value) {
+  if (!value.is_object())
+    throw error(errc::bad_file, "no object with keys");
   op_cost row;
-  row.key = {value.at("op_type"), value.at("attributes"), value.at("shapes"),
-             value.at("results"), value.at("device")};
-  row.op = value.value("op", "");
-  row.ops = value.value("ops", std::size_t{1});
-  row.count = value.value("count", std::size_t{0});
+  row.key = {text_of(value, "op_type"), text_of(value, "attributes"),
+             text_of(value, "shapes"), text_of(value, "results"),
+             text_of(value, "device")};
+  if (value.contains("op"))
+    row.op = text_of(value, "op");
+  row.ops = value.contains("ops") ? count_of(value, "ops") : 1;
+  row.count = count_of(value, "count");
   if (!value.contains("ns"))
-    throw error(errc::bad_file, "'ns' is missing");
+    refuse_key("ns", "is missing");
   row.ns = number_of(value, "ns");
   row.runs = {number_of(value, "ns_quarter"), number_of(value, "ns_median"),
               number_of(value, "ns_three_quarters")};
@@ -171,8 +204,8 @@ cost_table cost_table::read(const std::filesystem::path& file) {
       continue;
     try {
       rows.push_back(cost_of(nlohmann::json::parse(line)));
-    } catch (const nlohmann::json::exception& e) {
-      refuse(e.what());
+    } catch (const nlohmann::json::parse_error& e) {
+      refuse("no JSON at byte " + std::to_string(e.byte));
     } catch (const error& e) {
       refuse(e.message());
     }
