@@ -414,7 +414,7 @@ TEST_CASE("wrong words are refused as a wrong command line") {
     {"--what-if", "'mul=2'", "TYPE=x0.5"}));
   CHECK(fails_with(
     run_troupe({"trace", "critical-path", file, "--what-if", "moon=x2"}), 2,
-    {"--what-if: ", "'moon'"}));
+    {"--what-if: ", "'moon'", "a type and a name such as"}));
   CHECK(fails_with(
     run_troupe({"trace", "critical-path", file, "--what-if", "moon"}), 2,
     {"--what-if: neither TYPE=x0.5", "'moon'"}));

@@ -143,7 +143,7 @@ TEST_CASE("wrong command lines say what is wrong") {
     CHECK(contains(result.err, why));
   };
   refused({}, "a command is missing");
-  refused({"export", "--format", "csv", "--out", "f"}, "TRACE is required");
+  refused({"export", "--format", "csv", "--out", "f"}, "F.trt is required");
   refused({"export", "a.trt", "--out", "f"}, "--format is required");
   refused({"export", "a.trt", "--format", "csv"}, "--out is required");
   refused({"export", "a.trt", "--format", "xml", "--out", "f"},

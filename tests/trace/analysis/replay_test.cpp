@@ -76,6 +76,20 @@ TEST_CASE("times can be added, taken away and fixed") {
         == std::vector<double>(4, 500 + 90 + 10));
 }
 
+TEST_CASE("a change can mean one op by its name") {
+  const auto t = two_devices(1); // so all ops are on the path
+  CHECK(predicted(t, {t.graph.handles[0].name + "=x0.5"})
+        == std::vector<double>(4, 1200));
+  CHECK(predicted(t, {t.graph.handles[1].name + "=x0.5"})
+        == std::vector<double>(4, 1100));
+  const auto refused = caught([&] { predicted(t, {"conv_0.tmp_0=x2"}); });
+  CHECK(refused.code() == errc::not_found);
+  CHECK(refused.message()
+        == "no op has run whose type or name is 'conv_0.tmp_0'; an op has a "
+           "type and a name such as 'conv' and '"
+             + t.graph.handles[1].name + "'");
+}
+
 TEST_CASE("a change applies to each run, however long it was") {
   made_trace t{1, 1};
   const auto a = t.op("a");

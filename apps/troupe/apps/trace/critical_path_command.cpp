@@ -122,7 +122,7 @@ trace::replayed_steps replay_with(const traced_run& run,
                          costs.table ? &*costs.table : nullptr);
   } catch (const error& e) {
     const auto text = "--what-if: " + e.message();
-    if (e.code() == errc::not_found) // a type that no op has
+    if (e.code() == errc::not_found) // no such ops
       throw usage_error(text);
     throw error(e.code(), text);
   }
@@ -278,10 +278,12 @@ void add_trace_critical_path(CLI::App& trace, action& chosen) {
   command
     .add_option("--step", options->step, "a step (default: the median one)")
     ->check(step_number());
-  add_list_option(command, "--what-if", options->what_if,
-                  "predict the step time if ops took another time: "
-                  "TYPE=x0.5, TYPE=+2ms, TYPE=100us, ...; * means all types; "
-                  "or a file of troupe trace costs --json")
+  add_list_option(
+    command, "--what-if", options->what_if,
+    "predict the step time if ops took another time: "
+    "TYPE=x0.5, TYPE=+2ms, TYPE=100us, ...; instead of a type the "
+    "name of one op, as it is printed, or * for all; or a file "
+    "of troupe trace costs --json")
     ->check(not_empty());
   add_output_options(command, options->json,
                      "troupe trace critical-path run.trt --what-if "

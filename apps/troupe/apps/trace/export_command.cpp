@@ -21,7 +21,7 @@ namespace troupe::apps {
 namespace {
 
 struct export_options {
-  std::vector<std::string> traces;
+  std::vector<std::string> files;
   std::string format;
   std::string out;
   bool json = false;
@@ -29,8 +29,8 @@ struct export_options {
 
 int run_export(const export_options& options) {
   const output_place out{"--out", options.out};
-  require_places_of_their_own({&out, 1}, options.traces, "");
-  auto traces = read_traces(options.traces);
+  require_places_of_their_own({&out, 1}, options.files, "");
+  auto traces = read_traces(options.files);
   warn_of_missing_ranks(traces);
   std::size_t events = 0;
   for (const auto& t : traces)
@@ -65,12 +65,7 @@ void add_trace_export(CLI::App& trace, action& chosen) {
   auto options = std::make_shared<export_options>();
   auto& command = *trace.add_subcommand(
     "export", "write traces in the format of another program");
-  command
-    .add_option("TRACE", options->traces,
-                "F.trt; of a job also F.1.trt, F.2.trt, ...")
-    ->required()
-    ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-    ->check(not_empty());
+  add_trace_files(command, options->files);
   const auto formats = format_names();
   command.add_option("--format", options->format, choice_text(formats))
     ->required()

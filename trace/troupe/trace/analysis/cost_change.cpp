@@ -71,7 +71,7 @@ cost_change parse_cost_change(std::string_view entry) {
   if (equals == entry.npos || equals == 0 || equals + 1 == entry.size())
     refuse_change(entry);
   cost_change change;
-  change.type = entry.substr(0, equals);
+  change.ops = entry.substr(0, equals);
   const auto value = entry.substr(equals + 1);
   switch (value.front()) {
   case 'x': {

@@ -11,7 +11,8 @@ namespace troupe::trace {
 struct cost_change {
   /// What a change does to the time of an op.
   enum class kind : std::uint8_t { factor, added, fixed };
-  std::string type; ///< of the ops; "*": all
+  /// A type of ops, or the name of one op, such as "conv2d#4@cpu:1"; "*": all.
+  std::string ops;
   kind how = kind::factor;
   double value = 1; ///< a factor, or nanoseconds
 

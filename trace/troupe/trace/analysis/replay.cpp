@@ -95,6 +95,19 @@ struct happening {
   }
 };
 
+bool is_meant(const std::string& ops, const handle_info& op) {
+  return ops == "*" || op.type == ops || op.name == ops;
+}
+
+[[noreturn]] void refuse_ops(const std::string& ops,
+                             const handle_info& example) {
+  throw error(errc::not_found, "no op has run whose type or name is "
+                                 + quoted_name(ops)
+                                 + "; an op has a type and a name such as "
+                                 + quoted_name(example.type) + " and "
+                                 + quoted_name(example.name));
+}
+
 class replaying {
 public:
   replaying(const timeline& all, const op_graph& graph, const step_range& range,
@@ -194,13 +207,14 @@ void replaying::change_costs(std::span<const cost_change> changes) {
   for (const auto& change : changes) {
     bool is_known = false;
     for (auto& n : nodes_)
-      if (change.type == "*" || handles[n.run->op].type == change.type) {
+      if (is_meant(change.ops, handles[n.run->op])) {
         n.cost = change.of(n.cost);
         is_known = true;
       }
     if (!is_known)
-      throw error(errc::not_found,
-                  "no op of type " + quoted_name(change.type) + " has run");
+      refuse_ops(
+        change.ops,
+        handles[std::ranges::max_element(nodes_, {}, &node::cost)->run->op]);
   }
 }
 

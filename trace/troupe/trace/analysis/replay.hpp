@@ -30,18 +30,17 @@ struct step_range {
 /// launch as many ops at once as they did. If several ops could begin, the one
 /// that began first in the trace does. A run of an op takes its measured time,
 /// or that of its row in `costs`, if there are any; to it the changes for its
-/// type apply in their order. So without costs and changes each run takes what
-/// it took. What the trace cannot explain stays as it was:
-/// the time between the readiness of an op and its begin although a worker was
-/// free, and the time between a step's end and the begin of one that waits for
-/// it.
+/// type or name apply in their order. So without costs and changes each run
+/// takes what it took. What the trace cannot explain stays as it was: the time
+/// between the readiness of an op and its begin although a worker was free, and
+/// the time between a step's end and the begin of one that waits for it.
 ///
 /// Steps before the range count as they were. Help of idle workers is part of
 /// an op's time.
 ///
 /// Throws error(invalid_argument) if the range is not one of whole steps or no
-/// op that `costs` has ran in it, and error(not_found) if no op of a change's
-/// type did.
+/// op that `costs` has ran in it, and error(not_found) if none did that a
+/// change means.
 /// @param costs may be null
 replayed_steps replay(const timeline& all, const op_graph& graph,
                       const step_range& range,
