@@ -138,14 +138,20 @@ TEST_CASE("a job that grows uses each sample once, with the bits of one that "
 
 TEST_CASE("a job that has as many ranks as it may have takes no more") {
   const temporary_folder folder;
-  command_result three, two, one;
+  const auto file = (folder / "t.trt").string();
+  command_result trace, three, two, one;
   const auto result =
     run_troupe(growing(folder, digits({})), once_it_trains([&](pid_t launch) {
+                 trace = run_troupe({"trace", "start", std::to_string(launch),
+                                     "--level", "steps", "--out", file});
                  three = join(launch, 3);
                  two = join(launch, 2);
                  one = join(launch);
                }));
   CHECK(result.code == 0);
+  CHECK(trace.code == 0);
+  CHECK(contains(result.err,
+                 "the trace in " + file + " ends, because the ranks change"));
   CHECK(two.code == 0);
   CHECK(fails_with(three, 1,
                    {"troupe: the job has 2 ranks and may have 4 (--elastic): "

@@ -43,6 +43,7 @@ std::string trace_requests::start(const trace_request& request) {
   auto file = std::filesystem::absolute(exe_->start_trace(wanted)).string();
   say_on_stderr("a trace of level " + std::string{to_string(wanted.level)}
                 + " begins in " + file);
+  requested_ = file;
   return file;
 }
 
@@ -52,6 +53,7 @@ std::string trace_requests::serve(const std::optional<trace_request>& request) {
     throw error(errc::invalid_argument, "no step runs at the moment");
   if (request && request->starts)
     return start(*request);
+  requested_.reset(); // also if its end cannot be written
   if (const auto file = exe_->stop_trace()) {
     const auto name = std::filesystem::absolute(*file).string();
     say_on_stderr("the trace is in " + name);
@@ -101,6 +103,12 @@ trace_requests::subject::subject(trace_requests& requests, executor& exe,
 trace_requests::subject::~subject() {
   std::lock_guard guard{requests_.mutex_};
   requests_.exe_ = nullptr;
+  requests_.cut_ = std::exchange(requests_.requested_, std::nullopt);
+}
+
+std::optional<std::string> trace_requests::take_cut_trace() {
+  std::lock_guard guard{mutex_};
+  return std::exchange(cut_, std::nullopt);
 }
 
 } // namespace troupe::apps

@@ -31,6 +31,10 @@ public:
     return stacks_;
   }
 
+  /// The trace that somebody asked for and that has ended with the latest
+  /// subject, if there was one. Tells it once.
+  std::optional<std::string> take_cut_trace();
+
   /// While it lives, requests are about this executor.
   class subject {
   public:
@@ -56,6 +60,8 @@ private:
   std::mutex mutex_; // held while the executor is used
   executor* exe_ = nullptr;
   trace_options usual_;
+  std::optional<std::string> requested_; // the file that is being written
+  std::optional<std::string> cut_;
   trace_signals signals_; // uses all members above
 };
 

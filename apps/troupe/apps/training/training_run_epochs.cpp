@@ -159,6 +159,10 @@ bool training_run::is_of_stop(const error& failure,
 void training_run::leave_epoch(const error& failure, const stop_request& stop) {
   if (part_.is_first())
     progress{}.note("the ranks change: " + failure.message());
+  if (const auto file = requests_->take_cut_trace())
+    tell_on_stderr("the trace in " + *file
+                   + " ends, because the ranks change; troupe trace start "
+                     "begins another one");
   restore_backup();
   forget_unfinished_update();
   try {
