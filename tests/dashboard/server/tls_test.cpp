@@ -51,7 +51,9 @@ void write_pem(const std::string& path, Write write) {
 
 /// A folder with a certificate that signs itself, and its key.
 struct identity {
-  identity() {
+  explicit identity(const char* names = "DNS:node7.example,DNS:*.wild.example,"
+                                        "IP:127.0.0.1,IP:2001:db8::1")
+    : names_(names) {
     const key_handle own{EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256")};
     write_certificate(own.get());
     write_key(key, own.get());
@@ -67,6 +69,8 @@ struct identity {
   std::string token = (folder / "token").string();
 
 private:
+  const char* names_; ///< null: the certificate has none
+
   void write_certificate(EVP_PKEY* own) const {
     const std::unique_ptr<X509, freed_by<X509_free>> made{X509_new()};
     auto* const to = made.get();
@@ -75,11 +79,12 @@ private:
     X509_gmtime_adj(X509_getm_notBefore(to), -3600);
     X509_gmtime_adj(X509_getm_notAfter(to), 3600);
     X509_set_pubkey(to, own);
-    const std::unique_ptr<X509_EXTENSION, freed_by<X509_EXTENSION_free>> names{
-      X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name,
-                          "DNS:node7.example,DNS:*.wild.example,"
-                          "IP:127.0.0.1,IP:2001:db8::1")};
-    REQUIRE(X509_add_ext(to, names.get(), -1) == 1);
+    if (names_) {
+      const std::unique_ptr<X509_EXTENSION, freed_by<X509_EXTENSION_free>>
+        names{
+          X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, names_)};
+      REQUIRE(X509_add_ext(to, names.get(), -1) == 1);
+    }
     REQUIRE(X509_sign(to, own, EVP_sha256()) > 0);
     write_pem(certificate,
               [&](BIO* file) { return PEM_write_bio_X509(file, to); });
@@ -231,6 +236,27 @@ TEST_CASE("off loopback the names of the certificate are the server's") {
   CHECK(status("[2001:db8::1]") == "HTTP/1.1 200");
   CHECK(status("localhost") == "HTTP/1.1 403");
   CHECK(status("rebound.example") == "HTTP/1.1 403");
+}
+
+TEST_CASE("off loopback a link has a name of the certificate") {
+  const auto link = [](const identity& own) {
+    const served_run run{
+      {.address = "0.0.0.0", .certificate = own.certificate, .key = own.key},
+      web_access{own.token}};
+    const auto link = run.server.view_link();
+    return link.substr(0, link.find(":" + std::to_string(run.port())));
+  };
+  CHECK(link(identity{}) == "https://node7.example");
+  CHECK(link(identity{"DNS:Node8.example"}) == "https://node8.example");
+  CHECK(link(identity{"IP:10.0.0.7,DNS:*.wild.example"}) == "https://10.0.0.7");
+  CHECK(link(identity{"IP:2001:db8::1"}) == "https://[2001:db8::1]");
+  const auto of_machine = link(identity{nullptr});
+  CHECK(of_machine.starts_with("https://"));
+  CHECK(of_machine.size() > std::string{"https://"}.size());
+  // The machine's own name is one of its names, and stays.
+  const auto name = "DNS:first.example,DNS:"
+                    + of_machine.substr(std::string{"https://"}.size());
+  CHECK(link(identity{name.c_str()}) == of_machine);
 }
 
 TEST_CASE("files that are no certificate or no fitting key are refused") {

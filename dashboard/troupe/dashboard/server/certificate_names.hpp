@@ -13,4 +13,10 @@ namespace troupe::dashboard {
 std::function<bool(const std::string&)>
 names_in_certificate(const std::string& path);
 
+/// The first host that the first certificate of a file in PEM names, or else
+/// its first address, as they stand in links: in lower case, an IPv6 address in
+/// brackets. Empty if it names neither; a name for many hosts ("*.example") is
+/// none. Errors as above.
+std::string first_name_in_certificate(const std::string& path);
+
 } // namespace troupe::dashboard

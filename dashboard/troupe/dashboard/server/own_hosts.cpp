@@ -33,7 +33,9 @@ bool own_hosts::is_own_origin(std::string_view origin,
 }
 
 std::string own_hosts::origin() const {
-  return scheme() + where_.host + ":" + std::to_string(where_.port);
+  const auto& host =
+    where_.name_in_links.empty() ? where_.host : where_.name_in_links;
+  return scheme() + host + ":" + std::to_string(where_.port);
 }
 
 const char* own_hosts::scheme() const noexcept {

@@ -24,6 +24,8 @@ public:
     bool has_tls = false;
     /// True for further names, in lower case. May be empty.
     std::function<bool(const std::string&)> is_further_name{};
+    /// Of these, the one in links. Empty: links have `host`.
+    std::string name_in_links{};
   };
 
   explicit own_hosts(place where) : where_(std::move(where)) {}

@@ -145,8 +145,12 @@ own_hosts hosts_of(const tcp::endpoint& at, const web_server_options& options) {
                          .port = at.port(),
                          .is_loopback = at.address().is_loopback(),
                          .has_tls = has_tls(options)};
-  if (has_tls(options))
+  if (has_tls(options)) {
     where.is_further_name = names_in_certificate(options.certificate);
+    // A browser trusts a link only if the certificate has its host.
+    if (!where.is_loopback && !where.is_further_name(where.host))
+      where.name_in_links = first_name_in_certificate(options.certificate);
+  }
   return own_hosts{std::move(where)};
 }
 
