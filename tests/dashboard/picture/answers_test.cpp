@@ -514,8 +514,9 @@ TEST_CASE("what nobody has recorded is no series of Prometheus") {
   event_list{t}.add(0, event_kind::step_begin).add(500, event_kind::step_end);
   picture.add(t.events);
   CHECK(has("steps_total"));
-  for (const auto* name : {"memory_bytes", "memory_peak_bytes",
-                           "worker_busy_seconds_total", "collective_"}) {
+  for (const auto* name :
+       {"memory_bytes", "memory_peak_bytes", "worker_busy_seconds_total",
+        "collective_", "op_seconds_total"}) {
     INFO(name);
     CHECK_FALSE(has(name));
   }
@@ -531,6 +532,38 @@ TEST_CASE("what nobody has recorded is no series of Prometheus") {
 }
 
 TEST_CASE("counters of Prometheus never fall, also while an op runs") {
+TEST_CASE("Prometheus gets the seconds of ops by their type") {
+  auto t = two_ops();
+  t.graph.handles.push_back(
+    {"conv2d#2@cpu:0", "conv2d", true, false, 0, "compute", ""});
+  live_picture picture{t.graph, {0}, 1};
+  event_list{t}
+    .run(1'000'000'000, 3'000'000'000, conv)
+    .add(3'500'000'000, event_kind::completion, conv)
+    .run(4'000'000'000, 5'000'000'000, 3)
+    .add(6'000'000'000, event_kind::run_begin, update);
+  picture.add(t.events);
+  const auto text = prometheus_text(picture, {}, {});
+  CHECK(contains(text,
+                 "troupe_op_seconds_total{rank=\"0\",type=\"conv2d\"} 3.5\n"));
+  CHECK(contains(text,
+                 "troupe_op_seconds_total{rank=\"0\",type=\"momentum\"} 0\n"));
+}
+
+TEST_CASE("types of ops beyond the first ones are one series of Prometheus") {
+  auto t = two_ops();
+  for (std::uint32_t i = 0; i < 300; ++i)
+    t.graph.handles.push_back(
+      {"own", "own_" + std::to_string(i), true, false, 0, "compute", ""});
+  live_picture picture{t.graph, {0}, 1};
+  for (handle_id id = 3; id < 303; ++id)
+    event_list{t}.run(1'000'000'000, 2'000'000'000, id);
+  picture.add(t.events);
+  const auto text = prometheus_text(picture, {}, {});
+  // Besides the two types of the graph.
+  CHECK(contains(text, "type=\"(other)\"} 102\n"));
+}
+
   auto t = two_ops();
   live_picture picture{t.graph, {0}, 1};
   board_state state;

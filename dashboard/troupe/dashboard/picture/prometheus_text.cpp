@@ -143,6 +143,37 @@ void add_workers(metric_writer& out, const live_picture& picture) {
               label("worker", std::to_string(w)));
 }
 
+/// An application has ops of its own: types beyond the first ones count as one.
+constexpr std::size_t most_op_types = 200;
+constexpr std::string_view other_types = "(other)";
+
+/// Seconds by type of op. Which types have a name depends on the graph alone:
+/// a counter must not fall.
+std::map<std::string, double, std::less<>>
+seconds_by_type(const live_picture& picture) {
+  std::map<std::string, double, std::less<>> all;
+  const auto& handles = picture.graph().handles;
+  for (handle_id id = 0; id < handles.size(); ++id) {
+    if (!handles[id].is_op || !picture.has(id))
+      continue;
+    const auto& type = handles[id].type;
+    const auto has_room = all.size() < most_op_types || all.contains(type);
+    all[has_room ? type : std::string{other_types}] +=
+      static_cast<double>(picture.slices().op_ns(id)) / 1e9;
+  }
+  return all;
+}
+
+void add_op_types(metric_writer& out, const live_picture& picture) {
+  if (!picture.has_ops())
+    return;
+  out.begin("op_seconds_total", "counter",
+            "Time in which ops of a type ran, up to the completion of what "
+            "they launched, recorded while somebody looks.");
+  for (const auto& [type, seconds] : seconds_by_type(picture))
+    out.value(seconds, label("type", type));
+}
+
 /// What actors of the application do that have the same name.
 struct actors_of_a_name {
   double alive = 0, failures = 0, waiting = 0, handled = 0, busy_s = 0;
@@ -240,6 +271,7 @@ std::string prometheus_text(const live_picture& picture,
              "Warnings of the run: steps that do not go on, slow ranks.",
              static_cast<double>(state.warnings));
   add_devices(out, picture);
+  add_op_types(out, picture);
   add_collectives(out, picture);
   add_actors(out, picture, state);
   add_workers(out, picture);

@@ -78,10 +78,24 @@ void slice_log::keep_parcel(const trace_event& e, handle_id peer) {
 }
 
 void slice_log::keep(const slice& done) {
+  if (done.kind == slice_kind::run || done.kind == slice_kind::pending)
+    count_time(done);
   slices_.push_back(done);
   ++total_;
   if (slices_.size() > kept_)
     slices_.pop_front();
+}
+
+void slice_log::count_time(const slice& done) {
+  if (done.op == no_handle)
+    return;
+  if (op_ns_.size() <= done.op)
+    op_ns_.resize(done.op + std::size_t{1});
+  op_ns_[done.op] += done.end - done.begin;
+}
+
+std::uint64_t slice_log::op_ns(handle_id op) const noexcept {
+  return op < op_ns_.size() ? op_ns_[op] : 0;
 }
 
 handle_id slice_log::running_on(std::size_t worker) const noexcept {

@@ -51,6 +51,9 @@ public:
   handle_id running_on(std::size_t worker) const noexcept;
   /// Nanoseconds that a worker has been busy so far, up to `now`.
   std::uint64_t busy_ns(std::size_t worker, std::uint64_t now) const noexcept;
+  /// Nanoseconds that an op has run so far: of runs that have ended, up to the
+  /// completion of what they launched.
+  std::uint64_t op_ns(handle_id op) const noexcept;
   /// Nothing is known of what comes after `now`, such as the ends of slices
   /// that are open.
   void forget_open(std::uint64_t now);
@@ -70,11 +73,13 @@ private:
   void end_elsewhere(const trace_event& e, slice_kind kind);
   void keep_parcel(const trace_event& e, handle_id peer);
   void keep(const slice& done);
+  void count_time(const slice& done);
 
   std::size_t kept_;
   std::deque<slice> slices_;
   std::uint64_t total_ = 0;
   std::vector<worker_state> workers_;
+  std::vector<std::uint64_t> op_ns_;                       // by handle
   std::unordered_map<handle_id, slice> launches_, merges_; // by op
 };
 
