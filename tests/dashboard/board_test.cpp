@@ -310,6 +310,33 @@ TEST_CASE("a collective that began before anybody looked says who is missing") {
   CHECK(all[0]["waiting_ns"] > 0);
 }
 
+TEST_CASE("with the strategy reduce, updates that merge gradients are shown") {
+  const auto net = make_mlp();
+  executor_options options;
+  options.devices = parse_devices("cpu:2");
+  options.strategy = graph::merge_strategy::reduce;
+  options.parameters = net.parameters();
+  executor exe{net.main, options};
+  asked_board board;
+  const auto shown = board->show(exe, "reduce");
+  json all = json::array();
+  // The board takes events ten times a second: also half of a step.
+  const auto is_over = [&] {
+    return !all.empty() && all[0]["calls"] > 0 && all[0]["missing"].empty();
+  };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  while (!is_over() && std::chrono::steady_clock::now() < end) {
+    exe.run(net.batch(0, 6));
+    all = board.get_json("/api/v1/collectives");
+  }
+  REQUIRE_FALSE(all.empty());
+  CHECK(all[0]["devices"].dump() == R"(["cpu:0","cpu:1"])");
+  CHECK(all[0]["arrived"].size() == 2);
+  CHECK(all[0]["missing"].empty());
+  CHECK(all[0]["calls"] > 0);
+  CHECK(all[0]["values"][0].get<std::string>().ends_with("@GRAD"));
+}
+
 TEST_CASE("a warning is shown with the time at which it came") {
   asked_board board;
   board->warn("nobody runs yet");

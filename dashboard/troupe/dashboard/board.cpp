@@ -223,6 +223,7 @@ private:
     if (std::exchange(is_watched_, by_somebody) && !by_somebody) {
       take_events();
       picture_->slices().forget_open(state_.now_ns);
+      picture_->collectives().forget_open();
     }
   }
 

@@ -185,6 +185,18 @@ class CommandTest(PageCase):
         self.wait(lambda: self.text("#view_why"), "what it waits for")
         self.assertIn(self.ask("why")["text"], self.text("#view_why"))
 
+    def test_updates_of_the_strategy_reduce_stand_among_the_collectives(self):
+        run = self.start(*TRAIN, *ENDLESS, "--strategy", "reduce", "--dashboard",
+                         "--dashboard-token", self.secret_file)
+        self.follow(run)
+        self.wait_live()
+        self.show("collectives")
+        self.wait(lambda: self.rows("collectives", "Collectives"), "updates")
+        names = sorted(one["name"] for one in self.ask("collectives"))
+        self.assertEqual(len(names), 8)
+        self.wait_equal(
+            lambda: sorted(row[0] for row in self.rows("collectives", "Collectives")), names)
+
     def test_a_file_shows_the_numbers_of_its_summary(self):
         trace = self.folder / "a.trt"
         run = self.start(*TRAIN, "--steps", "20", "--trace", trace)

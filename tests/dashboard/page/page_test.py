@@ -276,10 +276,11 @@ class PageTest(PageCase):
             f"{sign} {d} (rank {r})"
             for d, r in zip(one[what], one[what + "_ranks"])) or "\u2013"
         self.wait_equal(
-            lambda: [row[:6] for row in self.rows("collectives", "Collectives")],
+            lambda: [row[:6] + row[8:] for row in self.rows("collectives", "Collectives")],
             [[one["name"], str(one["step"]), f"{len(one['arrived'])} of {len(one['devices'])}",
               names(one, "arrived", "\u2713"), names(one, "missing", "\u25cb"),
-              "12.5 ms" if one["waiting_ns"] else "\u2013"] for one in expected])
+              "12.5 ms" if one["waiting_ns"] else "\u2013",
+              f"{one['values'][0]} and {len(one['values']) - 1} more"] for one in expected])
 
     def test_updates_that_merge_gradients_say_what_they_wait_for(self):
         run = SyntheticRun(merges_in_updates=True)
@@ -287,22 +288,23 @@ class PageTest(PageCase):
         self.wait_live()
         self.pause()
         self.show("collectives")
+        self.wait(lambda: self.rows("collectives", "Collectives"), "updates")
         self.assertIn("This run has no collectives (strategy reduce): updates add up the "
                       "gradients of all devices themselves.", self.text("#view_collectives"))
         graph = run.graph
         parts = lambda op: [graph.edges[e][0] for e in graph.inputs[op]
                             if "@GRAD" in graph.handles[graph.edges[e][0]]["type"]]
-        merges = [op for op, h in enumerate(graph.handles) if h["type"] == "adam"]
         done = lambda op: [run.handle_state[part] == DONE for part in parts(op)]
-        self.wait_equal(
-            lambda: [row[:3] for row in self.rows("collectives", "Updates that merge gradients")],
-            [[graph.handles[op]["name"], graph.handles[parts(op)[0]]["type"],
-              f"{sum(done(op))} of 2"] for op in merges])
         devices = lambda op, is_there, sign: " ".join(
-            f"{sign} cpu:{d}" for d in range(2) if done(op)[d] == is_there) or "\u2013"
+            f"{sign} cpu:{d} (rank {d})" for d in range(2)
+            if done(op)[d] == is_there) or "\u2013"
+        merges = [op for op, h in enumerate(graph.handles) if h["type"] == "adam"]
         self.wait_equal(
-            lambda: [row[3:] for row in self.rows("collectives", "Updates that merge gradients")],
-            [[devices(op, True, "\u2713"), devices(op, False, "\u25cb")] for op in merges])
+            lambda: sorted(row[:1] + row[2:5] + row[8:]
+                           for row in self.rows("collectives", "Collectives")),
+            sorted([graph.handles[op]["name"], f"{sum(done(op))} of 2",
+                    devices(op, True, "\u2713"), devices(op, False, "\u25cb"),
+                    graph.handles[parts(op)[0]]["type"]] for op in merges))
 
     def test_a_run_of_one_device_has_nothing_to_merge(self):
         self.open(SyntheticRun(devices=1))

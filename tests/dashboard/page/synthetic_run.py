@@ -470,17 +470,18 @@ class SyntheticRun:
 
     def collectives(self):
         answer = []
+        of = lambda variable: self.graph.handles[variable]
         for number, handle in enumerate(self.graph.handles):
-            if not handle["collective"]:
+            senders = [self.graph.edges[edge][0] for edge in self.graph.inputs[number]]
+            merged = [sender for sender in senders if "@GRAD" in of(sender)["type"]]
+            if not handle["collective"] and len({of(one)["device"] for one in merged}) < 2:
                 continue
-            arrived = []
-            for edge in self.graph.inputs[number]:
-                sender = self.graph.edges[edge][0]
-                if self.handle_state[sender] == DONE:
-                    arrived.append(self.graph.devices[self.graph.handles[sender]["device"]])
+            arrived = [self.graph.devices[of(one)["device"]] for one in merged
+                       if self.handle_state[one] == DONE]
             missing = [d for d in self.graph.devices if d not in arrived]
             rank = self.graph.devices.index  # a rank has a device
             answer.append({"handle": number, "name": handle["name"], "step": self.step,
+                           "values": list(dict.fromkeys(of(one)["type"] for one in merged)),
                            "devices": self.graph.devices, "arrived": sorted(set(arrived)),
                            "missing": missing,
                            "arrived_ranks": [rank(d) for d in sorted(set(arrived))],

@@ -180,6 +180,7 @@ TEST_CASE("a collective says who is missing, and since when") {
   REQUIRE(all.size() == 1);
   CHECK(all[0]["arrived"].dump() == R"(["cpu:0"])");
   CHECK(all[0]["missing"].dump() == R"(["cpu:1"])");
+  CHECK(all[0]["values"].dump() == R"(["a,\"b\"","other"])");
   CHECK(all[0]["waiting_ns"] == 4000);
 }
 
@@ -531,7 +532,6 @@ TEST_CASE("what nobody has recorded is no series of Prometheus") {
   }
 }
 
-TEST_CASE("counters of Prometheus never fall, also while an op runs") {
 TEST_CASE("Prometheus gets the seconds of ops by their type") {
   auto t = two_ops();
   t.graph.handles.push_back(
@@ -564,6 +564,7 @@ TEST_CASE("types of ops beyond the first ones are one series of Prometheus") {
   CHECK(contains(text, "type=\"(other)\"} 102\n"));
 }
 
+TEST_CASE("counters of Prometheus never fall, also while an op runs") {
   auto t = two_ops();
   live_picture picture{t.graph, {0}, 1};
   board_state state;

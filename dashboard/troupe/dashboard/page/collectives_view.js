@@ -1,7 +1,6 @@
-// Collectives: which devices, and ranks of a job, have arrived, whom the others wait for,
-// for how long. Where updates merge gradients themselves, the same of them.
+// Collectives, and updates that merge gradients without one: which devices, and ranks of a
+// job, have arrived, whom the others wait for, for how long.
 import {data_table, link, make, set_hidden, set_text} from '/dom.js';
-import {arrivals_of, merges_in_updates} from '/merges_in_updates.js';
 import {poller} from '/poller.js';
 import {count, ms, NONE} from '/format.js';
 
@@ -14,47 +13,37 @@ export class collectives_view {
     this.open = open;
     this.table = new data_table('Collectives', [
       ['Collective', ''], ['Step', 'right'], ['Arrived', 'right'], ['Here', 'here'],
-      ['Missing', 'missing'], ['Waiting for', 'right'], ['Last', 'right'], ['Mean', 'right']]);
-    this.merges = [];
-    this.merge_table = new data_table('Updates that merge gradients', [
-      ['Update', ''], ['Gradient', ''], ['Arrived', 'right'], ['Here', 'here'],
-      ['Missing', 'missing']]);
+      ['Missing', 'missing'], ['Waiting for', 'right'], ['Last', 'right'], ['Mean', 'right'],
+      ['Merges', '']]);
     this.empty = make('p', {class: 'empty'});
     this.note = make('p', {class: 'note'});
     this.element = make('div', {class: 'view page'}, this.note,
       make('div', {class: 'scrolls', tabindex: '0', role: 'region', 'aria-label': 'Collectives'},
-        this.table.element, this.merge_table.element), this.empty);
+        this.table.element), this.empty);
     this.poller = new poller(() => '/api/v1/collectives', answer => this._show(answer));
-    set_hidden(this.table.element, true);
     store.on('run', () => this._begin());
-    store.on('frame', () => this._update());
-  }
-
-  shown() {
-    if (this.store.head) this._update();
   }
 
   _begin() {
-    const {graph} = this.store;
-    this.merges = merges_in_updates(graph);
+    const {graph, run} = this.store;
     // A graph that is not built yet may have some.
     this.has_collectives = !graph.count || graph.handles.some(handle => handle.collective);
-    const strategy = `(strategy ${this.store.run.strategy})`;
-    set_hidden(this.merge_table.element, this.merges.length === 0);
-    set_hidden(this.note, this.merges.length === 0 || this.has_collectives);
+    const strategy = `(strategy ${run.strategy})`;
     set_text(this.note, `This run has no collectives ${strategy}: `
       + 'updates add up the gradients of all devices themselves.');
-    set_text(this.empty, this.has_collectives ? 'No collective has run yet.'
-      : graph.devices.length === 1 ? 'One device: there is nothing to merge.'
-        : `This run merges no gradients ${strategy}.`);
+    set_text(this.empty, !this.has_collectives && graph.devices.length === 1
+      ? 'One device: there is nothing to merge.'
+      : !this.has_collectives && run.strategy === 'none'
+        ? `This run merges no gradients ${strategy}.` : 'No collective has run yet.');
     this._show([]);
   }
 
   // Those for which somebody waits come first, the longest wait on top.
   _show(collectives) {
-    set_hidden(this.empty, collectives.length > 0
-      || (this.merges.length > 0 && !this.has_collectives));
-    set_hidden(this.table.element, collectives.length === 0);
+    const is_empty = collectives.length === 0;
+    set_hidden(this.empty, !is_empty);
+    set_hidden(this.table.element, is_empty);
+    set_hidden(this.note, is_empty || this.has_collectives);
     const time = ns => (ns > 0 ? ms(ns / NS_PER_MS) : NONE);
     const names = (devices, ranks, sign) => devices.map((one, at) =>
       `${sign} ${one}${ranks?.length ? ` (rank ${ranks[at]})` : ''}`).join('   ') || NONE;
@@ -64,18 +53,11 @@ export class collectives_view {
       count(one.step), `${one.arrived.length} of ${one.devices.length}`,
       names(one.arrived, one.arrived_ranks, '\u2713'),
       names(one.missing, one.missing_ranks, '\u25cb'),
-      time(one.waiting_ns), time(one.last_ns), time(one.mean_ns)]));
+      time(one.waiting_ns), time(one.last_ns), time(one.mean_ns), values_text(one.values)]));
   }
+}
 
-  _update() {
-    if (this.element.hidden) return;
-    const names = (devices, sign) => devices.map(one => `${sign} ${one}`).join('   ') || NONE;
-    this.merge_table.set_rows(this.merges.map(merge => {
-      const {name} = this.store.graph.handles[merge.op];
-      const {here, missing} = arrivals_of(merge, this.store);
-      return [{key: name, make: () => link(name, () => this.open(merge.op))}, merge.gradient,
-              `${here.length} of ${merge.parts.length}`, names(here, '\u2713'),
-              names(missing, '\u25cb')];
-    }));
-  }
+// A collective can merge hundreds of gradients.
+function values_text([first = NONE, ...more]) {
+  return more.length ? `${first} and ${count(more.length)} more` : first;
 }

@@ -56,6 +56,17 @@ json ranks_of(const live_picture& picture,
   return ranks;
 }
 
+/// Of the variables that a collective merges; each once, whatever its devices.
+json value_names(const live_picture& picture, const collective_call& call) {
+  std::vector<std::string> names;
+  for (const auto& value : call.values) {
+    const auto& name = picture.graph().handles[value.variable].type;
+    if (std::ranges::find(names, name) == names.end())
+      names.push_back(name);
+  }
+  return names;
+}
+
 /// What is told of a collective's latest call.
 struct shown_collective {
   std::uint32_t step = 0;
@@ -275,6 +286,7 @@ json collectives_answer(const live_picture& picture, std::uint64_t now_ns,
     all.push_back(
       {{"handle", id},
        {"name", picture.graph().handles[id].name},
+       {"values", value_names(picture, times)},
        {"step", one.step},
        {"devices", device_names(picture, one.devices)},
        {"arrived", device_names(picture, one.arrived)},

@@ -94,7 +94,7 @@ void live_picture::add(const trace_event& e) {
   if (is_of_actor(e.kind))
     return activity_.apply(e);
   switch (e.kind) {
-  case event_kind::message: return add_message(e);
+  case event_kind::message: collectives_.add(e); return add_message(e);
   case event_kind::run_begin: begin_run(e); break;
   case event_kind::run_end: end_run(e); break;
   case event_kind::step_begin: return begin_step(e);

@@ -98,6 +98,7 @@ public:
 
   slice_log& slices() noexcept { return slices_; }
   const slice_log& slices() const noexcept { return slices_; }
+  collective_log& collectives() noexcept { return collectives_; }
   const collective_log& collectives() const noexcept { return collectives_; }
   const trace::memory_account& memory() const noexcept { return memory_; }
   /// The application's actors, by number.

@@ -120,8 +120,8 @@ void add_collectives(metric_writer& out, const live_picture& picture) {
     ns += call.total_ns;
   }
   out.single("collective_calls_total", "counter",
-             "Calls of collectives that have ended, recorded while somebody "
-             "looks.",
+             "Calls of collectives, and of updates that merge gradients, that "
+             "have ended, recorded while somebody looks.",
              calls);
   out.single("collective_seconds_total", "counter",
              "Time from the first arrival to the end, over all calls.",
