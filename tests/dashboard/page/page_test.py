@@ -78,6 +78,28 @@ Promise.all([import('/slices.js'), import('/timeline_rows.js'), read('/api/v1/gr
   });
 """
 
+# Texts of the next picture of the timeline.
+DRAWN = """
+const done = arguments[0];
+const own = CanvasRenderingContext2D.prototype;
+const {clearRect, fillText} = own;
+let drawn = null;
+own.fillText = function (...all) {
+  if (this.canvas.matches('#view_timeline canvas')) drawn?.push(all[0]);
+  return fillText.apply(this, all);
+};
+own.clearRect = function (...all) {
+  if (this.canvas.matches('#view_timeline canvas')) {
+    if (drawn) {
+      Object.assign(own, {clearRect, fillText});
+      done(drawn);
+    }
+    drawn = [];
+  }
+  return clearRect.apply(this, all);
+};
+"""
+
 PICTURE = "return document.querySelector(arguments[0]).toDataURL();"
 
 FRAME_RATE = """
@@ -375,6 +397,68 @@ class PageTest(PageCase):
         self.assertEqual(self.text(pressed), "By stream")
         self.find(pressed).click()
         self.wait(lambda: picture() == before, "the rows of workers")
+
+    def drawn(self):
+        return self.driver.execute_async_script(DRAWN)
+
+    def seconds(self):
+        """Those of the axis of the timeline."""
+        return [float(text[:-2]) for text in self.drawn() if text.endswith("\u2009s")]
+
+    def test_a_short_file_opens_with_all_of_its_timeline(self):
+        run = SyntheticRun()
+        own = run.run_json
+        run.run_json = lambda: {**own(), "recorded": True}
+        for _ in range(2):
+            run.advance(400)
+        run.frame()
+        run.state = "ended"
+        self.open(run, warm_steps=0)
+        self.wait(lambda: self.text("#connection") == "a file", "a file")
+        self.press("2")
+        self.wait(lambda: max(self.seconds(), default=9) <= 0.8, "no more than the file has")
+        self.assertGreaterEqual(min(self.seconds()), 0)
+        self.assertGreaterEqual(max(self.seconds()), 0.6)
+
+    def test_the_timeline_of_a_job_begins_with_it(self):
+        self.open(warm_steps=1)
+        self.wait_live()
+        self.press("2")
+        self.assertEqual([s for s in self.seconds() if s < 0], [])
+
+    def test_names_of_rows_are_whole_also_on_a_phone(self):
+        run = SyntheticRun()
+        own = run.run_json
+        ranks = [{"rank": r, "host": "ada", "pid": 4711 + r, "workers": 1} for r in range(2)]
+        run.run_json = lambda: {**own(), "processes": 2, "ranks": ranks}
+        self.open(run)
+        self.wait_live()
+        self.press("2")
+        for width in (1280, 360):
+            self.look(width, 740)
+            for key, names in (("", {"rank 0 worker 0", "rank 1 worker 0", "cpu:0 merges"}),
+                               ("s", {"cpu:0 compute", "cpu:0 collective", "cpu:0 merges"})):
+                self.press(*key)
+                self.wait(lambda: names <= set(self.drawn()), f"{names} at {width}")
+            self.press("s")
+
+    def test_a_long_name_of_a_row_is_told_under_the_pointer(self):
+        run = SyntheticRun()
+        long = "a_device_with_a_name_that_is_rather_long:0"
+        run.graph.devices[0] = long
+        self.look(360, 740)
+        self.open(run)
+        self.wait_live()
+        self.pause()
+        self.press("2", "s")
+        self.wait(lambda: any(text.startswith("a_device") and text.endswith("\u2026")
+                              for text in self.drawn()), "a name that is cut")
+        canvas = self.find("#view_timeline canvas")
+        at = (20 - canvas.size["width"] // 2, 40 - canvas.size["height"] // 2)
+        tip = lambda: self.text("#view_timeline .tooltip") or ""
+        ActionChains(self.driver).move_to_element_with_offset(canvas, *at).perform()
+        self.wait(lambda: tip().startswith(long), "the whole name")
+        self.assertRegex(tip(), " worker [01]$")
 
     def test_actors_show_what_was_sent(self):
         self.open()

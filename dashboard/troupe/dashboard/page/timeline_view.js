@@ -16,6 +16,9 @@ const MOST_SPAN = 600000;
 const FIRST_SPAN = 4000;
 const FRAME_MS = 250;          // the next frame should be here by then
 const LEGEND = 7;
+const LEAST_LEFT = 84;         // of the names of rows, in pixels
+const MOST_LEFT = 260;
+const LEFT_SHARE = 0.4;        // of the width, at most
 const PARCEL_WIDTH = 3;        // it has no length
 
 export class timeline_view {
@@ -28,6 +31,7 @@ export class timeline_view {
     this.span = FIRST_SPAN;
     this.row = LEAST_ROW;
     this.follows = true;
+    this._is_new = true;       // nothing of the run has been painted
     this._zooms = [];          // windows to go back to
     this._cutter = new text_cutter();
     this.painter = new painter(() => this._paint());
@@ -87,10 +91,11 @@ export class timeline_view {
   }
 
   _begin() {
-    const {types} = this.store.graph;
     this._colors = [];         // by handle
     this._zooms = [];
+    this._is_new = true;
     this._choose(null);
+    const {types} = this.store.graph;
     const swatch = (rank, text) => {
       const square = make('span', {class: 'swatch'});
       square.style.background = type_rank_color(rank);
@@ -99,6 +104,20 @@ export class timeline_view {
     this.legend.replaceChildren(...types.slice(0, LEGEND).map((type, rank) => swatch(rank, type)),
       types.length > LEGEND ? swatch(LEGEND, 'other') : '',
       types.length ? make('li', {}, 'gradient: darker') : '');
+  }
+
+  // The newest part of the run, and no time before its begin. A file opens with all of it if
+  // it is short.
+  _follow() {
+    const {run, head, slices} = this.store;
+    const now = this._now();
+    if (this._is_new && slices.count) {
+      this._is_new = false;
+      if (run.recorded && head.state === 'ended') {
+        this.span = Math.max(LEAST_SPAN, Math.min(FIRST_SPAN, now - slices.begin[0]));
+      }
+    }
+    this.begin = Math.max(0, now - this.span);
   }
 
   // The run's time now. Between frames it goes on, so that following is smooth.
@@ -120,12 +139,11 @@ export class timeline_view {
     const count = this.rows.rows.length;
     this.row = Math.max(LEAST_ROW, Math.min(MOST_ROW, Math.floor((height - AXIS) / count)));
     this.spacer.style.height = `${Math.max(0, AXIS + count * this.row - height)}px`;
-    if (this.follows) this.begin = this._now() - this.span;
-    const is_wide = width >= 560;
-    this.left = this.rows.by_stream ? (is_wide ? 178 : 112) : is_wide ? 118 : 84;
-    this.pixels = (width - this.left) / this.span;  // per ms
+    if (this.follows) this._follow();
     const c = this.canvas.begin();
     c.font = `11px ${theme.font}`;
+    this._fit_names(c);
+    this.pixels = (width - this.left) / this.span;  // per ms
     c.textBaseline = 'middle';
     this._paint_axis(c);
     c.save();
@@ -139,6 +157,20 @@ export class timeline_view {
     if (this._drag?.is_drag) this._paint_drag(c);
     if (this.follows && head?.state === 'running' && has_motion() &&
         performance.now() - frame_at < FRAME_MS) this.painter.ask();
+  }
+
+  // Makes room for the names of rows. On a phone most of the width is for slices.
+  _fit_names(c) {
+    const {rows} = this.rows;
+    const {width} = this.canvas;
+    if (this._fitted === rows && this._fitted_width === width) return;
+    [this._fitted, this._fitted_width] = [rows, width];
+    const needs = ({text, worker}) => {
+      const note = this._note_of(worker, '100 %');
+      return c.measureText(text).width + (note ? c.measureText(note).width + 8 : 0) + 15;
+    };
+    this.left = Math.ceil(Math.max(LEAST_LEFT, Math.min(MOST_LEFT, width * LEFT_SHARE,
+                                                        Math.max(...rows.map(needs)))));
   }
 
   _x(time) {
@@ -213,7 +245,8 @@ export class timeline_view {
     }
     this.rows.rows.forEach(({text, worker}, row) => {
       const y = this._y(row) + this.row / 2;
-      const note = this._note_of(worker, workers);
+      const busy = workers[worker] ? percent(workers[worker].busy) : '';
+      const note = this._note_of(worker, busy);
       const room = note ? c.measureText(note).width + 8 : 0;
       c.fillStyle = theme.text;
       c.textAlign = 'left';
@@ -225,12 +258,12 @@ export class timeline_view {
   }
 
   // Beside the name of a row: its worker, or how busy that is.
-  _note_of(worker, workers) {
+  _note_of(worker, busy) {
     const is_wide = this.canvas.width >= 560;
     if (worker < 0) return '';
     if (this.rows.by_stream) return is_wide || worker === NO_WORKER
       ? worker_name(this.store.run, worker) : `${worker}`;
-    return is_wide && workers[worker] ? percent(workers[worker].busy) : '';
+    return is_wide ? busy : '';
   }
 
   // The chosen slice, and arrows from those for which it waited.
@@ -314,7 +347,9 @@ export class timeline_view {
     });
     element.addEventListener('pointerup', () => this._end_drag());
     element.addEventListener('pointercancel', () => { this._drag = null; });
-    element.addEventListener('pointerleave', () => this.tip.hide());
+    element.addEventListener('pointerleave', event => {
+      if (event.pointerType === 'mouse') this.tip.hide();  // a tap leaves at once
+    });
     element.addEventListener('dblclick', () => this._zoom_back());
     element.addEventListener('wheel', event => this._wheel(event), {passive: false});
   }
@@ -324,6 +359,7 @@ export class timeline_view {
     this._drag = null;
     if (!drag || !this.store.graph) return;
     if (!drag.is_drag) {
+      if (drag.x < this.left) return this._tell_row(drag.x, drag.y);
       this._choose(this._slice_at(drag.x, drag.y));
       return;
     }
@@ -376,7 +412,22 @@ export class timeline_view {
     this.span = Math.max(LEAST_SPAN, this._now() - this.begin);
   }
 
+  // The whole name of a row, where it was cut or its worker is but a number.
+  _tell_row(x, y) {
+    const at = Math.floor((y + this.place.scrollTop - AXIS) / this.row);
+    const row = y > AXIS ? this.rows.rows[at] : null;
+    if (!row) return this.tip.hide();
+    const is_of_stream = this.rows.by_stream && row.worker >= 0;
+    this.tip.show(x, y, [row.text, ...is_of_stream ? [worker_name(this.store.run, row.worker)]
+      : []]);
+  }
+
   _hover(x, y) {
+    if (x < this.left) {
+      this.canvas.element.classList.remove('points');
+      this._tell_row(x, y);
+      return;
+    }
     const slice = this._slice_at(x, y);
     this.canvas.element.classList.toggle('points', Boolean(slice));
     if (!slice) {
