@@ -460,6 +460,29 @@ class PageTest(PageCase):
         self.wait(lambda: tip().startswith(long), "the whole name")
         self.assertRegex(tip(), " worker [01]$")
 
+    def test_families_of_ops_have_the_same_colours_in_all_runs(self):
+        self.open()
+        self.wait_live()
+        self.press("2")
+        types = {"conv2d_grad": "convolutions", "gathered_mul_grad": "products",
+                 "matmul_v2": "products", "batch_norm": "norms",
+                 "fused_batch_norm_act_grad": "norms", "p_norm": "other",
+                 "relu_grad": "element-wise", "elementwise_add": "element-wise",
+                 "gathered_momentum": "updates", "adamw": "updates", "all_reduce": "collectives",
+                 "reduce_mean": "other", "recv": "collectives", "own_op": "other"}
+        families, colors = self.script("""
+            return import('/colors.js').then(({FAMILIES, family_of, op_color}) => [
+              arguments[0].map(type => FAMILIES[family_of({type})][0]),
+              FAMILIES.map(([, color]) => color)]);""", list(types))
+        self.assertEqual(dict(zip(types, families)), types)
+        self.assertEqual(len(set(colors)), len(colors))
+        # The legend has those of this run.
+        self.assertEqual(
+            self.script("""return [...document.querySelectorAll('#view_timeline .legend li')]
+                .map(one => one.textContent)"""),
+            ["convolutions", "products", "element-wise", "updates", "collectives", "other",
+             "gradient: darker"])
+
     def test_actors_show_what_was_sent(self):
         self.open()
         self.wait_live()

@@ -1,9 +1,21 @@
 // Colours of canvases: those of Okabe and Ito, which the colour-blind can tell apart.
-import {base_type} from '/graph.js';
 
-// Of types of ops, the most frequent first; the other types are grey.
-const TYPES = ['#56b4e9', '#e69f00', '#009e73', '#cc79a7', '#d55e00', '#0072b2', '#f0e442'];
-const OTHER = '#9aa3ae';
+// Families of ops have the same colour in all runs: name, colour, types of ops. Their yellow
+// is left out: it cannot be seen on white.
+export const FAMILIES = [
+  ['convolutions', '#56b4e9', /^(depthwise_)?conv\dd/],
+  ['products', '#e69f00', /^(gathered_)?(mul|matmul|matmul_v2|bmm|dot|rnn|lstm|gru|gru_unit)$/],
+  ['norms', '#0072b2', /(batch|layer|group|instance)_norm|fused_bn/],
+  ['element-wise', '#cc79a7', new RegExp('^(elementwise_\\w+|sum|scale|cast|clip|where|dropout|'
+    + '\\w*relu6?|[cs]?elu|gelu|silu|swish|mish|(hard_|log)?sigmoid|hard_swish|(hard_|soft|tanh_)'
+    + 'shrink|s?tanh|soft(plus|sign|max)|log_softmax|exp|expm1|log|log2|log10|log1p|r?sqrt|square|'
+    + 'reciprocal|pow|abs|erf|sin|cos|tan|ceil|floor|round|sign)$')],
+  ['updates', '#009e73', new RegExp('^(merging_|gathered_)?((lars_|dgc_)?momentum|sgd|adam|adamw|'
+    + 'adamax|(decayed_)?adagrad|adadelta|rmsprop|ftrl|lamb|accumulate)$')],
+  ['collectives', '#d55e00', /^(all_reduce|reduce|broadcast|gather_losses|send|recv)$/],
+  ['other', '#9aa3ae', /./],
+];
+const COLLECTIVES = FAMILIES.findIndex(([name]) => name === 'collectives');
 
 const dark_query = matchMedia('(prefers-color-scheme: dark)');
 const motion_query = matchMedia('(prefers-reduced-motion: reduce)');
@@ -35,14 +47,16 @@ export function has_motion() {
   return !motion_query.matches;
 }
 
-export function type_rank_color(rank) {
-  return rank < TYPES.length ? TYPES[rank] : OTHER;
+// The number of an op's family. A gradient is of the family of its op.
+export function family_of({type, collective}) {
+  const of = type.replace(/_grad$/, '');
+  return collective ? COLLECTIVES : FAMILIES.findIndex(([, , types]) => types.test(of));
 }
 
 // A gradient has a darker shade of the colour of its op.
-export function type_color(graph, type) {
-  const color = type_rank_color(graph.type_rank.get(base_type(type)) ?? TYPES.length);
-  return type.endsWith('_grad') ? mix(color, '#000000', 0.32) : color;
+export function op_color(handle) {
+  const [, color] = FAMILIES[family_of(handle)];
+  return handle.type.endsWith('_grad') ? mix(color, '#000000', 0.32) : color;
 }
 
 // `share` of `other` in `color`; both are #rrggbb.

@@ -35,7 +35,6 @@ export class graph {
     this._set_layers(answer.layers);
     this._set_cells(answer);
     this._set_device_boxes();
-    this._set_types();
   }
 
   // Edges that end at `handle`, and edges that begin there.
@@ -123,19 +122,4 @@ export class graph {
       box.bottom = Math.max(box.bottom, y + 30);
     }
   }
-
-  // Types of ops, the most frequent first; a gradient counts as its op.
-  _set_types() {
-    const counts = new Map();
-    for (const {op, type} of this.handles) {
-      if (op) counts.set(base_type(type), (counts.get(base_type(type)) ?? 0) + 1);
-    }
-    this.types = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a));
-    this.type_rank = new Map(this.types.map((type, rank) => [type, rank]));
-  }
-}
-
-// conv2d of conv2d_grad.
-export function base_type(type) {
-  return type.endsWith('_grad') ? type.slice(0, -5) : type;
 }

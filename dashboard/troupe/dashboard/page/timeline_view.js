@@ -1,7 +1,7 @@
 // What each worker ran in the last seconds.
 import {button, link, make, set_hidden, zoom_buttons} from '/dom.js';
 import {painter, screen_canvas, text_cutter, tooltip} from '/canvas.js';
-import {has_motion, text_on, theme, type_color, type_rank_color} from '/colors.js';
+import {FAMILIES, family_of, has_motion, op_color, text_on, theme} from '/colors.js';
 import {flow_to} from '/timeline_flow.js';
 import {timeline_rows, worker_name} from '/timeline_rows.js';
 import {HELP, KIND_WORDS, NO_WORKER, PARCEL} from '/slices.js';
@@ -15,7 +15,6 @@ const LEAST_SPAN = 0.02;       // ms
 const MOST_SPAN = 600000;
 const FIRST_SPAN = 4000;
 const FRAME_MS = 250;          // the next frame should be here by then
-const LEGEND = 7;
 const LEAST_LEFT = 84;         // of the names of rows, in pixels
 const MOST_LEFT = 260;
 const LEFT_SHARE = 0.4;        // of the width, at most
@@ -95,15 +94,16 @@ export class timeline_view {
     this._zooms = [];
     this._is_new = true;
     this._choose(null);
-    const {types} = this.store.graph;
-    const swatch = (rank, text) => {
+    const ops = this.store.graph.handles.filter(handle => handle.op);
+    const families = new Set(ops.map(family_of));
+    const swatch = ([name, color], family) => {
+      if (!families.has(family)) return '';
       const square = make('span', {class: 'swatch'});
-      square.style.background = type_rank_color(rank);
-      return make('li', {}, square, text);
+      square.style.background = color;
+      return make('li', {}, square, name);
     };
-    this.legend.replaceChildren(...types.slice(0, LEGEND).map((type, rank) => swatch(rank, type)),
-      types.length > LEGEND ? swatch(LEGEND, 'other') : '',
-      types.length ? make('li', {}, 'gradient: darker') : '');
+    this.legend.replaceChildren(...FAMILIES.map(swatch),
+      ops.length ? make('li', {}, 'gradient: darker') : '');
   }
 
   // The newest part of the run, and no time before its begin. A file opens with all of it if
@@ -222,7 +222,7 @@ export class timeline_view {
       const right = this._x(Math.min(from + length, end));
       const width = Math.max(kind === PARCEL ? PARCEL_WIDTH : 1,
                              right - x - (right - x > 4 ? 1 : 0));
-      const color = this._colors[handle] ??= type_color(graph, graph.handles[handle].type);
+      const color = this._colors[handle] ??= op_color(graph.handles[handle]);
       c.fillStyle = color;
       // Help with an op that runs elsewhere is half as high.
       const height = kind === HELP ? (this.row - 7) / 2 : this.row - 7;
