@@ -16,7 +16,7 @@ TEST_SUITE("dashboard.slice_log") {
 namespace {
 
 slice_log log_of(const trace::process_trace& t, std::size_t kept = 100) {
-  slice_log log{kept};
+  slice_log log{kept, t.graph.handles.size()};
   for (const auto& e : t.events)
     log.add(e);
   return log;
@@ -139,6 +139,16 @@ TEST_CASE("only the newest slices are kept, and all are counted") {
   CHECK(log.slices().size() == 4);
   CHECK(log.slices().front().begin == 60);
   CHECK(log.total() == 10);
+}
+
+TEST_CASE("the time of an op is that of all of its runs") {
+  auto t = two_ops();
+  const auto unknown = static_cast<handle_id>(t.graph.handles.size());
+  event_list{t}.run(10, 25, conv).run(30, 40, conv).run(50, 60, unknown);
+  const auto log = log_of(t, 1);
+  CHECK(log.op_ns(conv) == 25);
+  CHECK(log.op_ns(update) == 0);
+  CHECK(log.op_ns(unknown) == 0);
 }
 
 } // TEST_SUITE("dashboard.slice_log")

@@ -44,7 +44,8 @@ live_picture::live_picture(trace::graph_info graph,
     states_(graph_.handles.size()), arrived_(graph_.handles.size()),
     runs_(graph_.handles.size()), edge_messages_(graph_.edges.size()),
     step_of_(graph_.handles.size()), early_(graph_.handles.size()),
-    collectives_(graph_), memory_(graph_), peaks_(graph_.devices.size()) {
+    slices_(kept_slices, graph_.handles.size()), collectives_(graph_),
+    memory_(graph_), peaks_(graph_.devices.size()) {
   for (handle_id id = 0; id < states_.size(); ++id)
     states_[id] = has(id) ? handle_state::waits : handle_state::elsewhere;
   for (const auto& e : graph_.edges) {

@@ -175,7 +175,7 @@ private:
   bool has_messages_ = false;
   bool has_ops_ = false;
 
-  slice_log slices_{kept_slices};
+  slice_log slices_;
   collective_log collectives_;
   trace::memory_account memory_;
   std::vector<std::uint64_t> peaks_;

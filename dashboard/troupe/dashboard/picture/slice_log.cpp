@@ -87,11 +87,8 @@ void slice_log::keep(const slice& done) {
 }
 
 void slice_log::count_time(const slice& done) {
-  if (done.op == no_handle)
-    return;
-  if (op_ns_.size() <= done.op)
-    op_ns_.resize(done.op + std::size_t{1});
-  op_ns_[done.op] += done.end - done.begin;
+  if (done.op < op_ns_.size())
+    op_ns_[done.op] += done.end - done.begin;
 }
 
 std::uint64_t slice_log::op_ns(handle_id op) const noexcept {

@@ -38,7 +38,9 @@ struct slice {
 class slice_log {
 public:
   /// @param kept how many slices are kept
-  explicit slice_log(std::size_t kept) : kept_(kept) {}
+  /// @param handles of the graph; events come from a file and can name others
+  slice_log(std::size_t kept, std::size_t handles)
+    : kept_(kept), op_ns_(handles) {}
 
   /// Takes events in their order. Ends without a begin are left out, as after
   /// lost events.
