@@ -41,7 +41,10 @@ const trace::step_times* step_of(const traced_run& run,
 }
 
 int run_summary(const summary_options& options) {
-  const traced_run run{options.files};
+  // Of a run that was killed at any moment, there is a summary.
+  const traced_run run{options.files, options.files.size() == 1
+                                        ? without_graph::told
+                                        : without_graph::refused};
   const auto summary = trace::summarize(run.parts(), run.timeline(),
                                         run.graph(), step_of(run, options));
   const auto which = options.slowest ? which_step::slowest

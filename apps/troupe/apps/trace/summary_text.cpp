@@ -41,6 +41,8 @@ std::string columns_text(const std::string& a, const std::string& b,
 
 std::string run_text(const traced_run& run, const trace::trace_summary& s) {
   const auto& first = run.parts().front();
+  if (first.run.version.empty()) // killed before it could say what it is
+    return "nothing was recorded\n";
   std::string text = one_line(first.run.command) + " with Troupe "
                      + one_line(first.run.version) + ", strategy "
                      + one_line(first.run.strategy) + ", level "

@@ -20,15 +20,20 @@
 namespace troupe::apps {
 
 std::vector<trace::process_trace>
-read_traces(const std::vector<std::string>& files) {
+read_traces(const std::vector<std::string>& files, without_graph is) {
   std::vector<trace::process_trace> parts;
   for (const auto& file : files) {
     parts.push_back(trace::read_trace(file));
-    if (parts.back().graph.handles.empty())
-      throw error(errc::bad_file,
-                  file
-                    + ": ends before the graph is known: nothing was "
-                      "recorded");
+    if (parts.back().graph.handles.empty()) {
+      const error why{errc::bad_file,
+                      file
+                        + ": ends before the graph is known: nothing was "
+                          "recorded"};
+      if (is == without_graph::refused)
+        throw why;
+      std::fprintf(stderr, "troupe: %s\n", one_line(why.message()).c_str());
+      continue;
+    }
     if (const auto bytes = parts.back().unread_bytes; bytes > 0)
       std::fprintf(stderr,
                    "troupe: %s: cut or damaged, the last %llu bytes are "
@@ -67,8 +72,8 @@ void warn_of_missing_ranks(const std::vector<trace::process_trace>& parts) {
     std::fprintf(stderr, "troupe: %s\n", text.c_str());
 }
 
-traced_run::traced_run(const std::vector<std::string>& files)
-  : files_(files), parts_(read_traces(files)),
+traced_run::traced_run(const std::vector<std::string>& files, without_graph is)
+  : files_(files), parts_(read_traces(files, is)),
     clocks_(trace::merge_clocks(parts_)), graph_(parts_.front().graph),
     timeline_(parts_) {
   warn_of_clocks(clocks_);

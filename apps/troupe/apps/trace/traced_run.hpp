@@ -17,11 +17,18 @@ class App;
 
 namespace troupe::apps {
 
+/// A run that was killed early leaves a file that ends before the graph is
+/// known.
+enum class without_graph {
+  refused, ///< error(bad_file)
+  told,    ///< on stderr
+};
+
 /// Reads the files. Tells on stderr what could not be read of them. Throws as
-/// `read_trace` does, and error(bad_file) for a file that ends before the graph
-/// is known.
+/// `read_trace` does.
 std::vector<trace::process_trace>
-read_traces(const std::vector<std::string>& files);
+read_traces(const std::vector<std::string>& files,
+            without_graph is = without_graph::refused);
 
 /// Tells on stderr by how much the clocks of a run's processes contradict each
 /// other, if they do.
@@ -39,7 +46,8 @@ class traced_run {
 public:
   /// Reads the files (read_traces), and warns of their clocks. Throws as
   /// `read_trace` and `merge_clocks` do, with the file's name.
-  explicit traced_run(const std::vector<std::string>& files);
+  explicit traced_run(const std::vector<std::string>& files,
+                      without_graph is = without_graph::refused);
   traced_run(const traced_run&) = delete;
   traced_run& operator=(const traced_run&) = delete;
 
