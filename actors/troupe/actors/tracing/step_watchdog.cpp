@@ -71,8 +71,9 @@ private:
   };
 
   void run() {
+    // A step is watched from the first look after its begin.
     const auto pause = std::clamp<std::chrono::milliseconds>(
-      limit_ / 8, std::chrono::milliseconds{1}, std::chrono::seconds{1});
+      limit_ / 16, std::chrono::milliseconds{1}, std::chrono::seconds{1});
     std::unique_lock lock{mutex_};
     while (!ended_.wait_for(lock, pause, [this] { return is_over_; })) {
       lock.unlock();
@@ -84,20 +85,14 @@ private:
       leave(); // the last step has ended
   }
 
-  /// Looks into the graph only if no step has ended for a while.
   void look() {
     const auto ended = watched_.steps_ended();
-    if (ended != ended_steps_ || chain_is_due_ > clock::now()) {
-      if (std::exchange(ended_steps_, ended) != ended) {
-        leave();
-        paused_since_.reset();
-        chain_is_due_ = clock::now() + limit_ / 4;
-      }
-      return;
+    if (std::exchange(ended_steps_, ended) != ended) {
+      leave();
+      paused_since_.reset();
     }
     auto chain = watched_.why();
     if (chain.links.empty()) { // the application does something else
-      chain_is_due_ = clock::now() + limit_ / 4;
       look_at_pause();
       return leave();
     }
@@ -227,7 +222,6 @@ private:
   std::optional<watched_step> oldest_;
   last_link link_;
   std::uint64_t ended_steps_ = 0;
-  clock::time_point chain_is_due_ = clock::now() + limit_ / 4;
   std::optional<clock::time_point> paused_since_;
   bool pause_is_told_ = false;
   std::uint64_t data_since_ = 0; // as `data_wait` has it
