@@ -171,6 +171,8 @@ std::string failed_steps_text(const traced_run& run,
 
 /// How many steps the numbers of ops are of, if those are not all that count.
 std::string op_steps_text(const trace::trace_summary& s) {
+  if (s.steps.counted == 0)
+    return ""; // none has ended
   if (s.op_steps == 0)
     return "\nno step was recorded with all its ops: the level was raised or "
            "lowered meanwhile, or events were lost\n";
@@ -419,6 +421,8 @@ std::string summary_text(const traced_run& run, const trace::trace_summary& s,
   auto text = run_text(run, s) + phases_text(run) + stacks_text(run.parts())
               + steps_text(s.steps) + failures_text(run, s.failures)
               + failed_steps_text(run, s);
+  if (run.parts().front().graph.handles.empty())
+    return text; // the run was killed before any op could run
   if (s.level < trace_level::ops)
     return text + actors_text(run, s)
            + "critical path, ops, waits, workers and memory: record with "
