@@ -11,6 +11,20 @@ using namespace troupe::test;
 
 TEST_SUITE("apps.names_and_paths") {
 
+namespace {
+
+/// The folder of a program that the command has saved.
+std::string saved_mlp(const temporary_folder& in) {
+  const std::string program = in / "program";
+  REQUIRE(run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                      "--devices", "cpu:1", "--save", program})
+            .code
+          == 0);
+  return program;
+}
+
+} // namespace
+
 TEST_CASE("a variable that is no float number cannot be the loss") {
   const auto with = [](const char* loss) {
     return run_troupe({"train", "mlp", "--synthetic", "--loss", loss});
@@ -26,12 +40,7 @@ TEST_CASE("a variable that is no float number cannot be the loss") {
 
 TEST_CASE("the loss of a folder is checked as that of the command line") {
   const temporary_folder folder;
-  const std::string program = folder / "program",
-                    notes = program + "/program.json";
-  REQUIRE(run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
-                      "--devices", "cpu:1", "--save", program})
-            .code
-          == 0);
+  const auto program = saved_mlp(folder), notes = program + "/program.json";
   const auto refused = [&](const std::string& loss, const std::string& why) {
     write_bytes(notes, "{\"loss_var\": \"" + loss + "\"}");
     for (const words& command :
@@ -51,12 +60,7 @@ TEST_CASE("the loss of a folder is checked as that of the command line") {
 
 TEST_CASE("a number of a folder that is too large is named with its file") {
   const temporary_folder folder;
-  const std::string program = folder / "program",
-                    notes = program + "/program.json";
-  REQUIRE(run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
-                      "--devices", "cpu:1", "--save", program})
-            .code
-          == 0);
+  const auto program = saved_mlp(folder), notes = program + "/program.json";
   const auto with = [&](const std::string& text) {
     write_bytes(notes, text);
     return run_troupe({"train", program, "--synthetic", "--steps", "1"});

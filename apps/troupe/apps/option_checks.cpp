@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <utility>
@@ -136,21 +135,6 @@ CLI::Validator in_flight_count() {
 
 CLI::Validator step_number() {
   return from_to(0, 4294967295.0);
-}
-
-CLI::Validator port_in_range() {
-  return {[](std::string& text) -> std::string {
-            const auto port = text.substr(text.rfind(':') + 1);
-            const bool is_number =
-              !port.empty()
-              && port.find_first_not_of("0123456789") == port.npos;
-            const bool is_too_large =
-              is_number && std::strtod(port.c_str(), nullptr) > 65535;
-            return is_too_large
-                     ? "the port must be from 0 to 65535, not " + port
-                     : "";
-          },
-          "", "PORT"};
 }
 
 CLI::Validator memory_size() {

@@ -37,10 +37,6 @@ CLI::Validator in_flight_count();
 /// The same for the number of a step: from 0 to 2^32 - 1.
 CLI::Validator step_number();
 
-/// Refuses HOST:PORT whose port is a number above 65535. Text that is no such
-/// address is left to who reads it.
-CLI::Validator port_in_range();
-
 /// Converts a memory size such as `2500MiB` to bytes: a whole number with a
 /// unit from B to EiB, or without one. KB, MB, ... mean KiB, MiB, .... Anything
 /// else is refused, and so is 0 or more than 2^60 bytes.

@@ -99,6 +99,9 @@ void set_address(web_server_options& options, std::string_view text) {
   const auto port = colon == text.npos ? text : text.substr(colon + 1);
   const auto* const end = port.data() + port.size();
   const auto read = std::from_chars(port.data(), end, options.port);
+  if (read.ec == std::errc::result_out_of_range && read.ptr == end)
+    throw error(errc::invalid_argument,
+                "the port must be from 0 to 65535, not " + std::string{port});
   if (port.empty() || read.ec != std::errc{} || read.ptr != end)
     throw error(errc::invalid_argument,
                 "an address is HOST:PORT, not " + quoted_name(text));

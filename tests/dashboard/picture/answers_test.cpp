@@ -3,10 +3,9 @@
 
 #include <troupe/dashboard/source/recorded_source.hpp>
 
-#include <support/files.hpp>
-#include <trace/export/hand_made_trace.hpp>
-
 #include "frame_reader.hpp"
+#include "half_a_step.hpp"
+#include <support/files.hpp>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -25,36 +24,6 @@ TEST_SUITE("dashboard.answers") {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-/// A step of `two_ops` up to momentum, which runs.
-trace::process_trace half_a_step() {
-  auto t = two_ops();
-  event_list{t}
-    .add(0, event_kind::step_begin)
-    .message(10, update, conv)
-    .run(1'000'000, 3'000'000, conv)
-    .add(3'000'000, event_kind::allocation, conv, image, 400)
-    .message(3'000'000, conv, image)
-    .message(3'000'000, image, update)
-    .on(1)
-    .add(3'500'000, event_kind::arrival, update, image, 0)
-    .add(4'000'000, event_kind::run_begin, update);
-  return t;
-}
-
-struct shown {
-  trace::process_trace trace = half_a_step();
-  live_picture picture{trace.graph, {0}, 2};
-  board_state state;
-
-  shown() {
-    picture.add(trace.events);
-    state.run = "abc";
-    state.state = run_state::running;
-    state.now_ns = 5'000'000;
-    state.busy = {0.5, 0.25};
-  }
-};
 
 } // namespace
 
@@ -447,176 +416,6 @@ TEST_CASE("names of any bytes make a valid frame") {
   const live_picture picture{t.graph, {0}, 2};
   frame_maker frames;
   CHECK(frame_reader{frames.next(picture, {})}.head["arrays"].size() > 0);
-}
-
-TEST_CASE("Prometheus gets types, labels and escaped names") {
-  shown s;
-  s.trace.run.command = "train \"a\\b\"\nc";
-  s.picture.add(step_record{0, 2, 0.5, 1000.0, 0.125});
-  const auto text = prometheus_text(s.picture, s.trace.run, s.state);
-  const auto has = [&](const std::string& part) {
-    return text.find(part) != std::string::npos;
-  };
-  CHECK(has("# TYPE troupe_steps_total counter\n"));
-  CHECK(has("troupe_steps_total{rank=\"0\"} 0\n"));
-  CHECK(has("troupe_loss{rank=\"0\"} 0.5\n"));
-  CHECK(has("troupe_learning_rate{rank=\"0\"} 0.125\n"));
-  CHECK(has("troupe_memory_bytes{rank=\"0\",device=\"cpu:0\"} 400\n"));
-  CHECK(has("command=\"train \\\"a\\\\b\\\"\\nc\""));
-  CHECK(has("# TYPE troupe_worker_busy_seconds_total counter\n"));
-  CHECK(has("troupe_worker_busy_seconds_total{rank=\"0\",worker=\"1\"} "));
-}
-
-TEST_CASE("Prometheus can compute the mean time of a step") {
-  auto t = two_ops();
-  live_picture picture{t.graph, {0}, 2};
-  for (std::uint32_t step = 0; step < 3;
-       ++step) // each begins in the one before
-    event_list{t}.on(0, step).add(
-      step == 0 ? 0 : 1'000'000'000ull * step - 500'000'000,
-      event_kind::step_begin);
-  for (std::uint32_t step = 0; step < 3; ++step)
-    event_list{t}.on(0, step).add(1'000'000'000ull * (step + 1),
-                                  event_kind::step_end);
-  std::ranges::stable_sort(t.events, {}, &trace_event::time);
-  picture.add(t.events);
-  const auto text = prometheus_text(picture, {}, {});
-  CHECK(contains(text, "troupe_steps_total{rank=\"0\"} 3\n"));
-  CHECK(contains(text, "troupe_step_seconds_total{rank=\"0\"} 3\n"));
-}
-
-TEST_CASE("messages of steps are counted also while none is recorded") {
-  auto t = two_ops();
-  live_picture picture{t.graph, {0}, 2};
-  for (std::uint32_t step = 0; step < 3; ++step)
-    event_list{t}
-      .on(0, step)
-      .add(1000 * step, event_kind::step_begin)
-      .add(1000 * step + 500, event_kind::step_end);
-  picture.add(t.events);
-  CHECK(picture.messages() == 0);
-  CHECK(head_answer(picture, {})["messages"]
-        == 3 * picture.messages_per_step());
-  CHECK(actors_answer(picture, {t.run}, {})["messages"]
-        == 3 * picture.messages_per_step());
-  const auto per_step = picture.messages_per_step();
-  REQUIRE(per_step > 0);
-  CHECK(contains(prometheus_text(picture, {}, {}),
-                 "troupe_messages_total{rank=\"0\"} "
-                   + std::to_string(3 * per_step) + "\n"));
-}
-
-TEST_CASE("what nobody has recorded is no series of Prometheus") {
-  auto t = two_ops();
-  live_picture picture{t.graph, {0}, 2};
-  const auto has = [&](const std::string& name) {
-    return contains(prometheus_text(picture, {}, {}), "troupe_" + name);
-  };
-  event_list{t}.add(0, event_kind::step_begin).add(500, event_kind::step_end);
-  picture.add(t.events);
-  CHECK(has("steps_total"));
-  for (const auto* name :
-       {"memory_bytes", "memory_peak_bytes", "worker_busy_seconds_total",
-        "collective_", "op_seconds_total"}) {
-    INFO(name);
-    CHECK_FALSE(has(name));
-  }
-  t.events.clear();
-  event_list{t}.run(600, 700, conv);
-  picture.add(t.events);
-  for (const auto* name :
-       {"memory_bytes", "memory_peak_bytes", "worker_busy_seconds_total",
-        "collective_calls_total"}) {
-    INFO(name);
-    CHECK(has(name));
-  }
-}
-
-TEST_CASE("Prometheus gets the seconds of ops by their type") {
-  auto t = two_ops();
-  t.graph.handles.push_back(
-    {"conv2d#2@cpu:0", "conv2d", true, false, 0, "compute", ""});
-  live_picture picture{t.graph, {0}, 1};
-  event_list{t}
-    .run(1'000'000'000, 3'000'000'000, conv)
-    .add(3'500'000'000, event_kind::completion, conv)
-    .run(4'000'000'000, 5'000'000'000, 3)
-    .add(6'000'000'000, event_kind::run_begin, update);
-  picture.add(t.events);
-  const auto text = prometheus_text(picture, {}, {});
-  CHECK(contains(text,
-                 "troupe_op_seconds_total{rank=\"0\",type=\"conv2d\"} 3.5\n"));
-  CHECK(contains(text,
-                 "troupe_op_seconds_total{rank=\"0\",type=\"momentum\"} 0\n"));
-}
-
-TEST_CASE("types of ops beyond the first ones are one series of Prometheus") {
-  auto t = two_ops();
-  for (std::uint32_t i = 0; i < 300; ++i)
-    t.graph.handles.push_back(
-      {"own", "own_" + std::to_string(i), true, false, 0, "compute", ""});
-  live_picture picture{t.graph, {0}, 1};
-  for (handle_id id = 3; id < 303; ++id)
-    event_list{t}.run(1'000'000'000, 2'000'000'000, id);
-  picture.add(t.events);
-  const auto text = prometheus_text(picture, {}, {});
-  // Besides the two types of the graph.
-  CHECK(contains(text, "type=\"(other)\"} 102\n"));
-}
-
-TEST_CASE("counters of Prometheus never fall, also while an op runs") {
-  auto t = two_ops();
-  live_picture picture{t.graph, {0}, 1};
-  board_state state;
-  const auto busy = [&] {
-    return contains(prometheus_text(picture, {}, state),
-                    "troupe_worker_busy_seconds_total{rank=\"0\",worker=\"0\"} "
-                    "2\n");
-  };
-  event_list{t}.run(1'000'000'000, 3'000'000'000, conv);
-  event_list{t}.add(4'000'000'000, event_kind::run_begin, conv);
-  picture.add(t.events);
-  state.now_ns = 5'000'000'000;
-  CHECK(busy());
-  state.now_ns = 6'000'000'000; // nobody scraped meanwhile, or another did
-  CHECK(busy());
-}
-
-TEST_CASE("Prometheus gets the application's actors, added up by name") {
-  auto t = two_actors();
-  t.actors.push_back({.name = "feeder", .id = 20, .is_recorded = true});
-  recorded_source source{{std::move(t)}};
-  live_picture picture{source.head().graph, {0}, 2};
-  picture.add(source.take());
-  picture.add(source.take_actors());
-  board_state state;
-  const auto has = [&](const std::string& line) {
-    return contains(prometheus_text(picture, {}, state), line + "\n");
-  };
-  state.now_ns = 699;
-  CHECK(has("# TYPE troupe_actors gauge"));
-  CHECK(has("troupe_actors{rank=\"0\",name=\"feeder\"} 2"));
-  CHECK(has("troupe_actor_failures_total{rank=\"0\",name=\"feeder\"} 0"));
-  CHECK(has("troupe_actor_messages_total{rank=\"0\",name=\"feeder\"} 1"));
-  state.now_ns = 700;
-  CHECK(has("troupe_actors{rank=\"0\",name=\"feeder\"} 1"));
-  CHECK(has("troupe_actor_failures_total{rank=\"0\",name=\"feeder\"} 1"));
-  // Whoever only sends is not recorded.
-  CHECK_FALSE(contains(prometheus_text(picture, {}, state), "name=\"main\""));
-}
-
-TEST_CASE("Prometheus gets a bounded number of names of actors") {
-  auto t = two_ops();
-  for (std::uint64_t i = 0; i < 300; ++i)
-    t.actors.push_back(
-      {.name = "session " + std::to_string(i), .id = i, .is_recorded = true});
-  recorded_source source{{std::move(t)}};
-  live_picture picture{source.head().graph, {0}, 2};
-  picture.add(source.take_actors());
-  const auto text = prometheus_text(picture, {}, {});
-  CHECK(contains(text, "troupe_actors{rank=\"0\",name=\"session 99\"} 1\n"));
-  CHECK(contains(text, "troupe_actors{rank=\"0\",name=\"(other)\"} 200\n"));
-  CHECK_FALSE(contains(text, "session 100"));
 }
 
 } // TEST_SUITE("dashboard.answers")

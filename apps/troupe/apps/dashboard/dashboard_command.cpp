@@ -65,7 +65,6 @@ void add_dashboard(CLI::App& app, action& chosen) {
     .add_option("--address", options->dashboard.address,
                 "HOST:PORT to listen on; port 0: a free one")
     ->check(not_empty())
-    ->check(port_in_range())
     ->capture_default_str();
   add_dashboard_access(command, options->dashboard, "");
   add_output_options(command, options->json, "troupe dashboard run.trt");

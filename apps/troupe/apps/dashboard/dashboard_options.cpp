@@ -56,7 +56,6 @@ void add_dashboard_option(CLI::App& command, dashboard_options& options) {
       "show a live dashboard in the browser, at HOST:PORT (default: a free "
       "port of 127.0.0.1); prints a link")
     ->expected(0, 1)
-    ->check(port_in_range())
     ->type_name("ADDR");
   add_dashboard_access(command, options, "--dashboard");
 }
