@@ -4,8 +4,8 @@
 // them, sums over Gloo. The hosts are addresses of a network of the test's own.
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/actors/remote/address.hpp>
 #include <troupe/base/files/descriptor.hpp>
+#include <troupe/base/net/socket_address.hpp>
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/tls/job_credentials.hpp>
 
@@ -451,7 +451,7 @@ TEST_CASE("strangers who connect change nothing") {
     if (node.process == 1) // it connects when process 0 already listens
       for (int i = 0; i < 20; ++i) {
         strangers.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
-        const auto at = actors::find_host(node.host, port).front();
+        const auto at = find_host(node.host, port).front();
         (void)::connect(strangers.back().get(), at.get(), at.size);
         const std::string text =
           i % 2 ? "GET / HTTP/1.1\r\n\r\n" : std::string(100'000, '\xff');

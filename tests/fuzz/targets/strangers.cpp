@@ -63,7 +63,7 @@ public:
   std::optional<std::uint64_t> visit(std::string_view first,
                                      std::string_view then) {
     const auto before = admitted_.load();
-    const auto at = actors::parse_loopback("127.0.0.1", door_.port());
+    const auto at = parse_loopback("127.0.0.1", door_.port());
     const descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     if (::connect(socket.get(), at.get(), at.size) != 0)
       return std::nullopt; // the system has no port left

@@ -5,8 +5,8 @@
 #include "fuzz/fuzz_target.hpp"
 
 #include <support/files.hpp>
-#include <troupe/actors/remote/address.hpp>
 #include <troupe/actors/remote/run_description.hpp>
+#include <troupe/base/net/socket_address.hpp>
 #include <troupe/comm/job_epoch.hpp>
 #include <troupe/comm/rank_environment.hpp>
 
@@ -92,8 +92,8 @@ void check_descriptions(std::string_view text) {
 }
 
 void check_address(std::string_view text) {
-  const auto figures = actors::parse_loopback(std::string{text}, 1).figures();
-  if (actors::parse_loopback(figures, 1).figures() != figures)
+  const auto figures = parse_loopback(std::string{text}, 1).figures();
+  if (parse_loopback(figures, 1).figures() != figures)
     fail("an address changes on its way");
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/remote/entry.hpp>
 
-#include <troupe/actors/remote/address.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/net/socket_address.hpp>
 
 #include <poll.h>
 #include <sys/socket.h>

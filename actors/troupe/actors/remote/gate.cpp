@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/base/secret.hpp>
 #include <troupe/base/threads.hpp>
 
 #include <fcntl.h>
@@ -40,14 +41,6 @@ std::string reason(int number) {
 }
 
 // -- bytes --------------------------------------------------------------------
-
-/// Compares in constant time.
-bool equal(const run_pass::token& a, const run_pass::token& b) {
-  auto differ = std::byte{0};
-  for (std::size_t i = 0; i < a.size(); ++i)
-    differ |= a[i] ^ b[i];
-  return differ == std::byte{0};
-}
 
 /// What a process sends: the token, then its number, least significant byte
 /// first.
@@ -228,7 +221,7 @@ bool exchange_pass(entry& by, const way_in& way, const run_pass& pass,
   until_done(by, way, deadline, check, [&] { return by.send(shown, sent); });
   until_done(by, way, deadline, check,
              [&] { return by.receive(answer, received); });
-  return equal(answer, pass.answer) && by.certified().value_or(0) == 0;
+  return equal_secrets(answer, pass.answer) && by.certified().value_or(0) == 0;
 }
 
 /// Whoever listens at a pass in the folder of this run is process 0, too.
@@ -377,7 +370,7 @@ bool gate::go_on_with(visitor& v) {
 bool gate::may_enter(const visitor& v) const {
   if (v.has_shown < pass_.knock.size())
     return true;
-  if (!equal(token_in(v.shown), pass_.knock))
+  if (!equal_secrets(token_in(v.shown), pass_.knock))
     return false;
   const auto certified = v.by.certified();
   return v.has_shown < v.shown.size() || !certified

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/actors/remote/address.hpp>
 #include <troupe/actors/remote/entry.hpp>
 #include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/base/files/descriptor.hpp>
+#include <troupe/base/net/socket_address.hpp>
 #include <troupe/comm/tls/job_credentials.hpp>
 #include <troupe/comm/tls/tls_identity.hpp>
 

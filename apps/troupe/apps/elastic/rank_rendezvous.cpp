@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/elastic/rank_rendezvous.hpp>
 
-#include <troupe/actors/remote/address.hpp>
 #include <troupe/actors/remote/gate.hpp>
 #include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/apps/elastic/epoch_follower.hpp>
@@ -10,6 +9,7 @@
 #include <troupe/apps/quiet_thread.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/fingerprint.hpp>
+#include <troupe/base/net/socket_address.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/comm/host_identity.hpp>
 #include <troupe/comm/job_epoch.hpp>
@@ -175,10 +175,9 @@ actors::way_in way_to_rendezvous(const comm::rank_environment& found,
 
 /// True if this host has one of the addresses.
 bool is_this_host(const comm::rank_environment& found) {
-  auto addresses = actors::find_host(found.address, 0);
+  auto addresses = find_host(found.address, 0);
   if (!found.interface.empty())
-    return !actors::common_of(
-              addresses, actors::addresses_of_interface(found.interface, 0))
+    return !common_of(addresses, addresses_of_interface(found.interface, 0))
               .empty();
   return std::ranges::any_of(addresses, [](const auto& at) {
     const descriptor socket{

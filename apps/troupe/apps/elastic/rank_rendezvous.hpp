@@ -74,7 +74,7 @@ public:
   /// user share. Throws error(io_failure), and error(invalid_argument) if
   /// others have access to it. For ranks on several hosts: error(bad_file) and
   /// error(invalid_argument) if the credentials cannot be used, and what
-  /// `actors::find_host` throws.
+  /// `find_host` throws.
   /// @param found has `least` and `most`
   explicit rank_rendezvous(const comm::rank_environment& found);
   /// Leaves the job. Removes the folder if nobody else is in it. Waits some

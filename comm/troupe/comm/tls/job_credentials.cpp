@@ -10,7 +10,6 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/rand.h>
 #include <openssl/sha.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
@@ -175,14 +174,6 @@ std::string text_of(const key_handle& key) {
   });
 }
 
-job_credentials::secret make_secret() {
-  job_credentials::secret random{};
-  require(RAND_priv_bytes(reinterpret_cast<unsigned char*>(random.data()),
-                          static_cast<int>(random.size()))
-          == 1);
-  return random;
-}
-
 // -- text ---------------------------------------------------------------------
 
 /// The last block of the text: both secrets, and a checksum of everything.
@@ -341,8 +332,8 @@ std::vector<job_credentials> make_job_credentials(std::size_t processes,
   const auto authority = make_authority(lifetime);
   job_credentials common;
   common.authority = text_of(authority.certificate);
-  common.knock = make_secret();
-  common.answer = make_secret();
+  common.knock = random_secret();
+  common.answer = random_secret();
   std::vector<job_credentials> all(processes, common);
   for (std::size_t p = 0; p < processes; ++p) {
     const auto own = make_process(p, authority, lifetime);

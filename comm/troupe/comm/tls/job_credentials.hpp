@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <troupe/base/secret.hpp>
+
 #include <chrono>
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@ namespace troupe::comm {
 ///
 /// Thread rule: the functions can be called on any thread.
 struct job_credentials {
-  using secret = std::array<std::byte, 32>;
+  using secret = troupe::secret;
 
   std::string authority;   ///< certificate of the authority, PEM
   std::string certificate; ///< of this process, PEM; has its number

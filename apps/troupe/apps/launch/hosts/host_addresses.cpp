@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/launch/hosts/host_addresses.hpp>
 
-#include <troupe/actors/remote/address.hpp>
 #include <troupe/apps/launch/hosts/remote_shell.hpp>
 #include <troupe/apps/launch/poll_list.hpp>
 #include <troupe/apps/launch/rank_process.hpp>
@@ -9,6 +8,7 @@
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/files/descriptor.hpp>
+#include <troupe/base/net/socket_address.hpp>
 #include <troupe/base/quoted_name.hpp>
 
 #include <CLI/App.hpp>
@@ -140,7 +140,7 @@ void add_launch_address(CLI::App& app, action& chosen) {
   command.add_option("--name", *name)->required();
   command.callback([name, &chosen] {
     chosen = [name] {
-      const auto own = actors::addresses_of_interface(*name, 0);
+      const auto own = addresses_of_interface(*name, 0);
       std::printf("%s%s\n", std::string(mark_of_address).c_str(),
                   own.front().figures().c_str());
       return 0;

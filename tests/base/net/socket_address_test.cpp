@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/actors/remote/address.hpp>
+#include <troupe/base/net/socket_address.hpp>
 
 #include <support/caught.hpp>
 #include <support/own_network.hpp>
@@ -12,12 +12,12 @@
 
 using namespace troupe;
 using namespace troupe::test;
-using troupe::actors::addresses_of_interface;
-using troupe::actors::common_of;
-using troupe::actors::find_host;
-using troupe::actors::parse_loopback;
+using troupe::addresses_of_interface;
+using troupe::common_of;
+using troupe::find_host;
+using troupe::parse_loopback;
 
-TEST_SUITE("actors.address") {
+TEST_SUITE("base.socket_address") {
 
 TEST_CASE("loopback addresses are accepted") {
   for (const auto* host : {"127.0.0.1", "127.255.255.254", "localhost"})
@@ -93,4 +93,4 @@ TEST_CASE("an interface of loopback alone is refused") {
                 "host has lo (127.0.0.1"));
 }
 
-} // TEST_SUITE("actors.address")
+} // TEST_SUITE("base.socket_address")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/actors/remote/address.hpp>
+#include <troupe/base/net/socket_address.hpp>
 
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
@@ -21,7 +21,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace troupe::actors {
+namespace troupe {
 
 namespace {
 
@@ -68,29 +68,6 @@ bool is_any(const socket_address& address) {
 /// C functions would ignore everything after an embedded NUL.
 bool is_whole(const std::string& host) {
   return host.find('\0') == std::string::npos;
-}
-
-std::vector<socket_address> resolve(const std::string& host,
-                                    std::uint16_t port) {
-  addrinfo wanted{};
-  wanted.ai_family = AF_UNSPEC;
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const auto failure =
-    ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found);
-  if (failure != 0)
-    throw error(errc::peer_failure, "no address of host " + quoted_name(host)
-                                      + ": " + ::gai_strerror(failure));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> whole(
-    found, &::freeaddrinfo);
-  std::vector<socket_address> all;
-  for (auto* at = found; at; at = at->ai_next) {
-    auto& made = all.emplace_back();
-    std::memcpy(&made.bytes, at->ai_addr, at->ai_addrlen);
-    made.size = at->ai_addrlen;
-  }
-  return all;
 }
 
 // -- interfaces ---------------------------------------------------------------
@@ -194,12 +171,35 @@ socket_address parse_loopback(const std::string& host, std::uint16_t port) {
                                         + host);
 }
 
+std::vector<socket_address> addresses_of_host(const std::string& host,
+                                              std::uint16_t port) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const auto failure =
+    ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found);
+  if (failure != 0)
+    throw error(errc::peer_failure, "no address of host " + quoted_name(host)
+                                      + ": " + ::gai_strerror(failure));
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> whole(
+    found, &::freeaddrinfo);
+  std::vector<socket_address> all;
+  for (auto* at = found; at; at = at->ai_next) {
+    auto& made = all.emplace_back();
+    std::memcpy(&made.bytes, at->ai_addr, at->ai_addrlen);
+    made.size = at->ai_addrlen;
+  }
+  return all;
+}
+
 std::vector<socket_address> find_host(const std::string& host,
                                       std::uint16_t port) {
   if (host.empty() || !is_whole(host))
     throw error(errc::invalid_argument,
                 quoted_name(host) + " is not the name of a host");
-  auto found = resolve(host, port);
+  auto found = addresses_of_host(host, port);
   const auto first = found.front().figures();
   std::erase_if(found, [](const socket_address& address) {
     return is_loopback(address) || is_any(address);
@@ -269,4 +269,4 @@ void set_blocking(int fd, bool yes) {
   ::fcntl(fd, F_SETFL, yes ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
-} // namespace troupe::actors
+} // namespace troupe

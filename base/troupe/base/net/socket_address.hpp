@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::actors {
+namespace troupe {
 
 /// A port of an IP address.
 struct socket_address {
@@ -27,6 +27,11 @@ struct socket_address {
 /// resolved, because they could resolve to any host. Throws
 /// error(invalid_argument) for anything else.
 socket_address parse_loopback(const std::string& host, std::uint16_t port);
+
+/// All addresses of a host, given in figures or by name. Waits for the name
+/// server. Throws error(peer_failure) if there is no such name.
+std::vector<socket_address> addresses_of_host(const std::string& host,
+                                              std::uint16_t port);
 
 /// Finds the addresses of a host that others can reach, given in figures or by
 /// name. Waits for the name server. Throws error(invalid_argument) if there are
@@ -56,4 +61,4 @@ socket_address address_of_peer(int fd);
 /// Lets reads and writes of a socket wait, or not.
 void set_blocking(int fd, bool yes);
 
-} // namespace troupe::actors
+} // namespace troupe
