@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A group over an engine whose other process says what the input wants: letters
-// with changes, and any other messages, while this process makes calls.
+// with changes, and any other messages, while this process makes calls. Also a
+// letter alone, and a stream of messages.
 
 #include "fuzz/fuzz_target.hpp"
 #include "fuzz/input_bytes.hpp"
@@ -8,6 +9,7 @@
 #include "fuzz/messages/played_call.hpp"
 
 #include <troupe/comm/engine/engine_group.hpp>
+#include <troupe/comm/engine/frame_reader.hpp>
 #include <troupe/comm/engine/staged_call.hpp>
 #include <troupe/kernels/memory/memory_limit.hpp>
 
@@ -145,6 +147,18 @@ void check_letter(std::string_view bytes) {
       read_all({plan.elements(0, i), plan.value(0, i).bytes});
 }
 
+/// A stream of messages that comes in parts.
+void check_frames(input_bytes& in) {
+  comm::frame_reader reader;
+  while (!in.is_empty()) {
+    const auto space = reader.space();
+    const auto part = in.take(std::min(in.number(), space.size()));
+    std::memcpy(space.data(), part.data(), part.size());
+    reader.came(part.size(),
+                [](std::span<const std::byte> message) { read_all(message); });
+  }
+}
+
 } // namespace
 
 // A call of any number has a place in a list.
@@ -155,8 +169,13 @@ memory_allowance allowance() {
 void run_target(std::string_view bytes) {
   set_host_memory_limit(std::size_t{16} << 20);
   input_bytes in{bytes};
-  if (in.byte() % 4 == 3)
+  const auto what = in.byte() % 8;
+  if (what % 4 == 3)
     return check_letter(in.rest());
+  if (what == 4) {
+    accept_only({errc::peer_failure}, [&] { check_frames(in); });
+    return;
+  }
   accept_only({errc::peer_failure, errc::invalid_argument}, [&] {
     meeting_of_two both{in};
     both.act();

@@ -76,7 +76,7 @@ struct gloo_group_options : engine_group_options {
 /// CPU can read and write; unless values are added by host, results
 /// have the bits of `make_local_group`.
 ///
-/// The connections have no password: whoever can connect to the address can
+/// Gloo's connections have no password: whoever can connect to the address can
 /// disturb the group. A process that is lost is noticed and named. One that is
 /// stopped is not, because its connections stay: only its beats stop (see
 /// `communicator::peers`).

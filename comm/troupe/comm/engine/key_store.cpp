@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace troupe::comm {
@@ -78,6 +79,23 @@ private:
 };
 
 } // namespace
+
+std::vector<char> wait_for_key(key_store& store, const std::string& key,
+                               std::chrono::steady_clock::time_point deadline,
+                               const std::function<void()>& check) {
+  constexpr std::chrono::milliseconds pause{2};
+  for (;;) {
+    if (auto value = store.find(key))
+      return std::move(*value);
+    if (check)
+      check();
+    if (std::chrono::steady_clock::now() >= deadline)
+      throw error(errc::peer_failure,
+                  "processes that did not join in time: "
+                    + key.substr(key.find_last_of("-_") + 1));
+    std::this_thread::sleep_for(pause);
+  }
+}
 
 std::shared_ptr<key_store> make_folder_store(std::string folder) {
   return std::make_shared<folder_store>(std::move(folder));

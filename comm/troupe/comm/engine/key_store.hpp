@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +37,14 @@ public:
   /// found what they need, or joining the group has failed.
   virtual void clear() noexcept = 0;
 };
+
+/// Waits for the value of a key that ends with "_" or "-" and the number of the
+/// process that publishes it. Throws error(peer_failure) that names the process
+/// after the deadline, and what the store and the check throw.
+/// @param check called now and then, if set
+std::vector<char> wait_for_key(key_store& store, const std::string& key,
+                               std::chrono::steady_clock::time_point deadline,
+                               const std::function<void()>& check);
 
 /// A store of one process that keeps its values in files, one per key. It
 /// removes its own files when it is destroyed, at the latest.
