@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <csignal>
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -155,6 +156,24 @@ TEST_CASE("a file, or those of a job, are shown until the command is stopped") {
   INFO(report.err);
   CHECK(report.code == 0);
   CHECK(contains(read_bytes(page), "rank 1: check</td>"));
+}
+
+TEST_CASE("a dashboard whose link nobody can read is not served") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt", errors = folder / "errors",
+                    script = folder / "run.sh";
+  REQUIRE(
+    run_troupe({"train", "mlp", "--synthetic", "--batch", "8", "--steps", "1",
+                "--threads", "1", "--devices", "cpu:1", "--trace", file})
+      .code
+    == 0);
+  for (const std::string more : {"", " --json"}) {
+    write_bytes(script, "exec timeout 20 " TROUPE_COMMAND " dashboard " + file
+                          + more + " > /dev/full 2> " + errors + "\n");
+    const int status = std::system(("sh " + script).c_str());
+    CHECK(WEXITSTATUS(status) == 1);
+    CHECK(read_bytes(errors) == "troupe: cannot write to standard output\n");
+  }
 }
 
 TEST_CASE("a dashboard that cannot be had is refused in one line") {

@@ -31,12 +31,14 @@ struct file_options {
   bool json = false;
 };
 
-void print_link(const std::string& link, bool as_json) {
+/// False if nobody can have read it.
+bool print_link(const std::string& link, bool as_json) {
   if (as_json)
     std::printf("%s\n", nlohmann::json({{"link", link}}).dump().c_str());
   else
     std::printf("%s\n", link.c_str());
-  std::fflush(stdout); // whoever waits for it reads a pipe
+  // Whoever waits for it reads a pipe.
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
 }
 
 // Playing a file changes nothing: whoever looks may also pause it.
@@ -46,7 +48,8 @@ int run_dashboard(const file_options& options) {
   trace::merge_clocks(parts);
   const auto board = make_board(options.dashboard);
   board->show(std::move(parts));
-  print_link(board->control_link(), options.json);
+  if (!print_link(board->control_link(), options.json))
+    return 1; // that it is the output's fault, the end of the command tells
   constexpr std::chrono::milliseconds between_looks{50};
   while (!stop.stopped())
     std::this_thread::sleep_for(between_looks);
