@@ -106,7 +106,9 @@ TEST_CASE("a launch has the exit code of the rank that failed first") {
     launch(3, in_rank(1,
                       "echo one >&2; echo 'two of it' >&2; "
                       "echo 'warning: none of it' >&2; echo 'flight "
-                      "recorder: nor this' >&2; echo >&2; exit 3",
+                      "recorder: nor this' >&2; echo 'the trace is in /a.trt' "
+                      ">&2; echo 'a trace of level ops begins in /b.trt' >&2; "
+                      "echo >&2; exit 3",
                       "sleep 0.1; exit 4"));
   CHECK(result.code == 3);
   const auto error = last_error(result);
@@ -114,12 +116,13 @@ TEST_CASE("a launch has the exit code of the rank that failed first") {
   CHECK(error.ends_with("/rank-1.log): two of it"));
   CHECK(read_bytes(log_named_in(error))
         == "one\ntwo of it\nwarning: none of it\nflight recorder: nor "
-           "this\n\n");
+           "this\nthe trace is in /a.trt\na trace of level ops begins in "
+           "/b.trt\n\n");
   for (const auto* other : {"0", "2"})
     CHECK(count_of(result.err, "troupe: rank " + std::string(other)
                                  + " failed with exit code 4 after rank 1\n")
           == 1);
-  CHECK(lines_of(result.err).size() == 8); // with the five of rank 1
+  CHECK(lines_of(result.err).size() == 10); // with the seven of rank 1
   remove_logs_of(error);
 }
 

@@ -98,10 +98,11 @@ void rank_stream::emit(std::string_view text) {
 }
 
 void rank_stream::note(std::string_view line) {
-  // These are no reasons why a rank ends. Lines of a flight recorder can follow
-  // the reason. Links to a dashboard are secret.
+  // These are no reasons why a rank ends. Lines of a flight recorder and of
+  // traces can follow the reason. Links to a dashboard are secret.
   for (const auto begin :
-       {"warning: ", "flight recorder: ", "dashboard, ", "dashboard of rank "})
+       {"warning: ", "flight recorder: ", "the trace ", "a trace of level ",
+        "dashboard, ", "dashboard of rank "})
     if (line.starts_with(begin))
       return;
   const auto last = line.find_last_not_of(" \t\r"); // ssh ends lines with "\r"

@@ -65,7 +65,7 @@ public:
   /// Passes on all that has arrived, and closes the pipe.
   void finish();
   /// The last line that is not empty, no warning and no note of a flight
-  /// recorder; at most 400 bytes of it.
+  /// recorder or a trace; at most 400 bytes of it.
   const std::string& last_line() const noexcept { return last_line_; }
 
 private:
