@@ -46,6 +46,20 @@ TEST_CASE("step times are quantiles of the steps after the first two") {
   CHECK(s.between == 0);
 }
 
+TEST_CASE("step times of steps in flight together are means of these") {
+  made_trace t; // a step ends 900 or 100 ns after the one before
+  for (std::uint32_t s = 0; s < 12; ++s) {
+    const std::uint64_t pair = s / 2 * 1000;
+    t.step(s, pair, s % 2 == 0 ? pair + 900 : pair + 1000);
+  }
+  const auto s = summary_of(t.done()).steps;
+  CHECK(s.counted == 10);
+  CHECK(s.mean_ns == 500);
+  CHECK(s.median_ns == 500);
+  CHECK(s.p10_ns == 500);
+  CHECK(s.p90_ns == 500);
+}
+
 TEST_CASE("time in which no step was under way is between steps") {
   made_trace t;
   for (std::uint32_t s = 0; s < 6; ++s)

@@ -20,7 +20,9 @@ namespace {
 
 class file_reader {
 public:
-  explicit file_reader(const std::filesystem::path& path) : file_(path) {}
+  explicit file_reader(const std::filesystem::path& path) : file_(path) {
+    made_.run.level = trace_level::off; // until the file says which
+  }
 
   process_trace read();
 

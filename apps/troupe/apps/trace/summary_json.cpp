@@ -95,7 +95,7 @@ nlohmann::ordered_json summary_json(const traced_run& run,
     {"command", first.command},
     {"version", first.version},
     {"strategy", first.strategy},
-    {"level", to_string(s.level)},
+    {"level", nullptr},
     {"processes", processes_json(run)},
     {"steps", s.steps.count},
     {"steps_counted", s.steps.counted},
@@ -112,6 +112,8 @@ nlohmann::ordered_json summary_json(const traced_run& run,
     {"failed_steps", failed_steps_json(run, s)},
     {"clock_contradiction_ns", run.clocks().contradiction_ns},
     {"actors", actors_json(run, s)}};
+  if (s.level > trace_level::off)
+    out["level"] = to_string(s.level);
   if (s.level < trace_level::ops)
     return out;
   out["op_steps"] = s.op_steps;

@@ -24,9 +24,10 @@ step_statistics step_statistics_of(const timeline& all) {
     under_way.push_back({step.begin, step.end});
   }
   s.mean_ns = mean(times);
-  s.median_ns = quantile(times, 0.5);
-  s.p10_ns = quantile(times, 0.1);
-  s.p90_ns = quantile(times, 0.9);
+  const auto typical = typical_step_times(all);
+  s.median_ns = quantile(typical, 0.5);
+  s.p10_ns = quantile(typical, 0.1);
+  s.p90_ns = quantile(typical, 0.9);
   const auto wall = steady.back().end - steady.front().begin;
   s.between = 1
               - static_cast<double>(length_of(union_of(std::move(under_way))))
@@ -205,6 +206,8 @@ void read_events(std::span<const process_trace> parts, const timeline& all,
   for (const auto& part : parts) {
     into.lost += part.lost;
     into.level = std::max(into.level, part.run.level);
+    if (!part.events.empty())
+      into.level = std::max(into.level, trace_level::steps);
     for (const auto& e : part.events) {
       if (e.kind == event_kind::run_begin)
         into.level = std::max(into.level, trace_level::ops);

@@ -22,7 +22,8 @@
 
 namespace troupe::trace {
 
-/// Step times, in nanoseconds, of the steady steps.
+/// Step times, in nanoseconds, of the steady steps. Quantiles are of
+/// `typical_step_times`.
 struct step_statistics {
   std::size_t count = 0;   ///< all of `timeline::steps`
   std::size_t counted = 0; ///< steady ones
@@ -123,8 +124,9 @@ struct trace_summary {
   /// Those that have received messages, or have failed; the busiest first.
   std::vector<actor_use> actors;
   std::uint64_t lost = 0; ///< events, in all processes
-  /// The level asked for, or a higher one of which there are events.
-  trace_level level = trace_level::steps;
+  /// The level asked for, or a higher one of which there are events. Off: the
+  /// files have no events, and do not say.
+  trace_level level = trace_level::off;
 };
 
 /// @param parts the processes of one run, on one clock (merge_clocks)

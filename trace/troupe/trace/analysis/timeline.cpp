@@ -185,6 +185,25 @@ const op_run* timeline::find(handle_id op, std::uint32_t step) const {
   return at != of_op.end() && runs_[*at].step == step ? &runs_[*at] : nullptr;
 }
 
+std::vector<double> typical_step_times(const timeline& all) {
+  const auto steps = all.steady_steps();
+  std::size_t in_flight = 1;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::size_t before = 0;
+    while (before < i && steps[i - before - 1].end > steps[i].begin)
+      ++before;
+    in_flight = std::max(in_flight, before + 1);
+  }
+  std::vector<double> times;
+  for (std::size_t i = 0; i + in_flight <= steps.size(); i += in_flight) {
+    double sum = 0;
+    for (const auto& step : steps.subspan(i, in_flight))
+      sum += static_cast<double>(step.ns());
+    times.push_back(sum / static_cast<double>(in_flight));
+  }
+  return times;
+}
+
 std::vector<interval> union_of(std::vector<interval> all) {
   std::ranges::sort(all, {}, &interval::begin);
   std::vector<interval> joined;

@@ -87,6 +87,11 @@ private:
   std::vector<std::uint32_t> by_step_;
 };
 
+/// Step times of the steady steps, in nanoseconds, for medians and other
+/// quantiles. Where steps were in flight together, one can end right after the
+/// other: then means of as many in a row as were in flight together.
+std::vector<double> typical_step_times(const timeline& all);
+
 /// The time from `begin` to `end`.
 struct interval {
   std::uint64_t begin = 0;

@@ -49,27 +49,6 @@ times_by_name times_of(const timeline& all, const op_graph& graph, diff_by by) {
   return times;
 }
 
-/// Means of as many steps in a row as were in flight together: one of these can
-/// end right after the other.
-std::vector<double> step_times_of(const timeline& all) {
-  const auto steps = all.steady_steps();
-  std::size_t in_flight = 1;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    std::size_t before = 0;
-    while (before < i && steps[i - before - 1].end > steps[i].begin)
-      ++before;
-    in_flight = std::max(in_flight, before + 1);
-  }
-  std::vector<double> times;
-  for (std::size_t i = 0; i + in_flight <= steps.size(); i += in_flight) {
-    double sum = 0;
-    for (const auto& step : steps.subspan(i, in_flight))
-      sum += static_cast<double>(step.ns());
-    times.push_back(sum / static_cast<double>(in_flight));
-  }
-  return times;
-}
-
 diff_row row_of(std::string_view name, const std::vector<double>& a,
                 const std::vector<double>& b) {
   diff_row row{std::string{name}, a.size(), b.size(), spread_of(a),
@@ -113,7 +92,7 @@ trace_difference compare(const timeline& a, const op_graph& graph_a,
                          const timeline& b, const op_graph& graph_b,
                          diff_by by) {
   trace_difference made;
-  made.step = row_of("step time", step_times_of(a), step_times_of(b));
+  made.step = row_of("step time", typical_step_times(a), typical_step_times(b));
   const auto of_a = times_of(a, graph_a, by);
   const auto of_b = times_of(b, graph_b, by);
   const std::vector<double> nothing;
