@@ -224,6 +224,26 @@ TEST_CASE("processes of a host that did not run at the same time are of two "
   CHECK_NOTHROW(merged("host-a", -60'000'000));
 }
 
+TEST_CASE("processes of two jobs are of two runs, wherever they ran") {
+  const auto merged = [](const std::string& job, const std::string& other) {
+    auto parts = two_processes{0}.parts();
+    parts[0].file = "a.trt";
+    parts[1].file = "b.1.trt";
+    parts[0].run.host = "host-a";
+    parts[1].run.host = "host-b";
+    parts[0].run.job = job;
+    parts[1].run.job = other;
+    merge_clocks(parts);
+  };
+  const auto refused = caught([&] { merged("1", "2"); });
+  CHECK(refused.code() == errc::invalid_argument);
+  CHECK(contains(
+    refused.message(),
+    "a.trt, b.1.trt: the traces are not of one run: they are of two jobs"));
+  CHECK_NOTHROW(merged("1", "1"));
+  CHECK_NOTHROW(merged("1", "")); // of an earlier build
+}
+
 TEST_CASE("clocks that drift are told") {
   auto parts = two_processes{0}.parts();
   // In the second half of the steps, the second clock is 5 ms ahead.

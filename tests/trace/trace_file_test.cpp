@@ -44,8 +44,9 @@ graph_info small_graph() {
 }
 
 run_info small_run() {
-  return {"0.1.0", "train mlp", "host-a",         4711,     1, 2,
-          2,       "reduce",    trace_level::ops, 123456789};
+  return {
+    "0.1.0",          "train mlp", "host-a",          4711, 1, 2, 2, "reduce",
+    trace_level::ops, 123456789,   "0123456789abcdef"};
 }
 
 trace_event event_at(std::uint64_t ticks, std::uint16_t worker,
@@ -102,6 +103,7 @@ TEST_CASE("a trace comes back with its times in nanoseconds, in order") {
   CHECK(t.run.process == 1);
   CHECK(t.run.level == trace_level::ops);
   CHECK(t.run.begin_unix_ns == 123456789);
+  CHECK(t.run.job == "0123456789abcdef");
   REQUIRE(t.phases.size() == 1);
   CHECK(t.phases[0].begin_ns == -500);
   const auto g = small_graph();

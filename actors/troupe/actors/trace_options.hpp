@@ -23,6 +23,10 @@ struct trace_options {
   std::string command = {}; ///< what is run, in words
   /// What the application did before it made the executor.
   trace::phase_log before = {};
+  /// What tells this run over several processes from all others, the same in
+  /// all of them (`trace::run_info::job`). Traces of two jobs cannot be merged.
+  /// Empty: unknown.
+  std::string job = {};
 };
 
 /// What an executor always records, so that there is something to look at when

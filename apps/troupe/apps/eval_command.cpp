@@ -2,6 +2,7 @@
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/results/run_trace.hpp>
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/usage_error.hpp>
@@ -66,6 +67,7 @@ int run_eval(const eval_options& options) {
     throw usage_error("--steps " + std::to_string(options.steps)
                       + ", but the data has "
                       + std::to_string(source->steps_per_epoch()) + " batches");
+  wanted.trace = trace_from_environment("eval " + options.network.program);
   wanted.parameters = std::make_shared<scope>();
   load_parameters(bundle.main, options.params, *wanted.parameters, host);
   const stop_request stop; // before this, a signal ends the process

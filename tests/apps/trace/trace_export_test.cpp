@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,35 @@ std::size_t lines_in(const std::string& text) {
 
 } // namespace
 
+TEST_CASE("an export says that the level of the trace lacks what it is for") {
+  const temporary_folder folder;
+  const std::string file = folder / "t.trt", out = folder / "out";
+  const auto told = [&](const std::string& level, const std::string& format) {
+    REQUIRE(
+      run_troupe({"train", "mlp", "--synthetic", "--steps", "2", "--devices",
+                  "cpu:1", "--trace", file, "--trace-level", level})
+        .code
+      == 0);
+    const auto result =
+      run_troupe({"trace", "export", "--format", format, file, "--out", out});
+    CHECK(result.code == 0);
+    return result.err;
+  };
+  CHECK(told("steps", "csv")
+        == "note: " + file
+             + ": level steps: it has no ops and no messages; record with "
+               "--trace-level ops or messages\n");
+  CHECK(told("ops", "csv")
+        == "note: " + file
+             + ": level ops: it has no messages; record with --trace-level "
+               "messages\n");
+  CHECK(told("steps", "dot")
+        == "note: " + file
+             + ": level steps: it has no ops; record with --trace-level ops or "
+               "messages\n");
+  CHECK(told("ops", "dot").empty());
+}
+
 TEST_CASE(
   "a run's trace is exported in each format, and says how large it is") {
   const traced_run run;
@@ -70,12 +100,15 @@ TEST_CASE("traces of several ranks go into one file, those of two runs do "
   const temporary_folder folder;
   const std::string first = folder / "t.trt", second = folder / "t.1.trt";
   const std::string out = folder / "f.csv";
-  const auto job =
-    run_troupe({"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train", "mlp",
-                "--synthetic", "--batch", "8", "--steps", "2", "--threads", "1",
-                "--trace", first});
-  INFO(job.err);
-  REQUIRE(job.code == 0);
+  for (const std::string& file :
+       std::array<std::string, 2>{first, folder / "other.trt"}) {
+    const auto job =
+      run_troupe({"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train",
+                  "mlp", "--synthetic", "--batch", "8", "--steps", "2",
+                  "--threads", "1", "--trace", file});
+    INFO(job.err);
+    REQUIRE(job.code == 0);
+  }
   const auto lines_of_files = [&](const words& files) {
     const auto result = run_troupe(
       words{"trace", "export", "--format", "csv", "--out", out} + files);
@@ -88,6 +121,13 @@ TEST_CASE("traces of several ranks go into one file, those of two runs do "
   CHECK(fails_with(run_troupe({"trace", "export", "--format", "csv", first,
                                first, "--out", out}),
                    1, {first + ", " + first, "not of one run"}));
+  const std::string of_other = folder / "other.1.trt";
+  CHECK(
+    fails_with(run_troupe({"trace", "export", "--format", "csv", first,
+                           of_other, "--out", out}),
+               1,
+               {first + ", " + of_other
+                + ": the traces are not of one run: they are of two jobs"}));
 }
 
 TEST_CASE("a report is a page about the run") {

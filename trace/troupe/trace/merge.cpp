@@ -52,6 +52,12 @@ void require_same_time(const process_trace& a, const process_trace& b) {
     refuse(a, b, "one ends before the other begins");
 }
 
+/// Of a file without a job, nobody knows.
+void require_same_job(const process_trace& a, const process_trace& b) {
+  if (!a.run.job.empty() && !b.run.job.empty() && a.run.job != b.run.job)
+    refuse(a, b, "they are of two jobs");
+}
+
 void require_one_run(const std::vector<process_trace>& parts) {
   const auto& first = parts.front();
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -59,6 +65,8 @@ void require_one_run(const std::vector<process_trace>& parts) {
     if (part.run.process == parts[i - 1].run.process)
       refuse(parts[i - 1], part,
              "both are of process " + std::to_string(part.run.process));
+    for (std::size_t other = 0; other < i; ++other)
+      require_same_job(parts[other], part);
     if (!have_same_graph(part.graph, first.graph))
       refuse(first, part,
              "process " + std::to_string(part.run.process)

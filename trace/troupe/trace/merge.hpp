@@ -49,7 +49,8 @@ struct clock_merge {
 ///
 /// Throws error(invalid_argument) that names two files if the traces are not of
 /// different processes of one run; their times are then unchanged. Of one run
-/// are those that ran the same graph and, on the same host, at the same time.
+/// are those of the same job, if both know theirs, that ran the same graph and,
+/// on the same host, at the same time.
 clock_merge merge_clocks(std::vector<process_trace>& parts);
 
 } // namespace troupe::trace

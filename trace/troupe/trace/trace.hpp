@@ -71,6 +71,9 @@ struct run_info {
   trace_level level = trace_level::messages; ///< at the beginning
   /// Begin of the trace, in nanoseconds since 1970 (UTC), by the host's clock.
   std::int64_t begin_unix_ns = 0;
+  /// 16 hexadecimal digits that all processes of a run over several share, and
+  /// no other run has. Empty: unknown.
+  std::string job = {};
 };
 
 /// Part of the start of a run: "read program", "build graph", "check",

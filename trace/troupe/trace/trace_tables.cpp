@@ -181,16 +181,19 @@ T& entry_of(std::size_t at, std::vector<T>& all, std::size_t most) {
 } // namespace
 
 std::string to_json(const run_info& run) {
-  return dumped({{"version", run.version},
-                 {"command", run.command},
-                 {"host", run.host},
-                 {"pid", run.pid},
-                 {"process", run.process},
-                 {"processes", run.processes},
-                 {"workers", run.workers},
-                 {"strategy", run.strategy},
-                 {"level", static_cast<int>(run.level)},
-                 {"begin_unix_ns", run.begin_unix_ns}});
+  ordered_json made{{"version", run.version},
+                    {"command", run.command},
+                    {"host", run.host},
+                    {"pid", run.pid},
+                    {"process", run.process},
+                    {"processes", run.processes},
+                    {"workers", run.workers},
+                    {"strategy", run.strategy},
+                    {"level", static_cast<int>(run.level)},
+                    {"begin_unix_ns", run.begin_unix_ns}};
+  if (!run.job.empty())
+    made["job"] = run.job;
+  return dumped(made);
 }
 
 run_info parse_run(std::string_view text) {
@@ -211,6 +214,7 @@ run_info parse_run(std::string_view text) {
                                   "a number is out of range");
     run.level = static_cast<trace_level>(level);
     run.begin_unix_ns = value.value("begin_unix_ns", run.begin_unix_ns);
+    run.job = value.value("job", "");
     return run;
   });
 }

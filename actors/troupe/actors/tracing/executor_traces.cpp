@@ -122,13 +122,15 @@ executor_traces::new_file(const std::filesystem::path& wanted,
 }
 
 trace_recording::subject
-executor_traces::subject_of(const std::string& command,
+executor_traces::subject_of(const trace_options& wanted,
                             const trace::phase_log& before, trace_level level,
                             const graph::ssa_graph& g) const {
   trace_recording::subject what;
   auto& run = what.run;
   run.version = TROUPE_VERSION;
-  run.command = command.empty() ? program_invocation_short_name : command;
+  run.command =
+    wanted.command.empty() ? program_invocation_short_name : wanted.command;
+  run.job = wanted.job;
   run.host = name_of_host();
   run.pid = static_cast<std::uint64_t>(::getpid());
   run.workers = queue_.workers();
@@ -168,7 +170,7 @@ void executor_traces::step_ended(step_id step, std::uint64_t begin_ns,
 
 trace::process_trace executor_traces::head(const graph::ssa_graph& g) const {
   std::lock_guard guard{mutex_};
-  auto what = subject_of(wanted_.command, {}, events_->level(), g);
+  auto what = subject_of(wanted_, {}, events_->level(), g);
   trace::process_trace made;
   made.run = std::move(what.run);
   made.graph = std::move(what.graph);
@@ -199,7 +201,7 @@ std::filesystem::path executor_traces::start(const trace_options& wanted,
   recorded_file_ = file.path();
   recording_ = std::make_unique<trace_recording>(
     *options_.system, *events_, wanted.level, std::move(file),
-    subject_of(wanted.command, wanted.before, wanted.level, g));
+    subject_of(wanted, wanted.before, wanted.level, g));
   return recorded_file_;
 }
 
@@ -238,7 +240,7 @@ std::filesystem::path executor_traces::dump(const std::filesystem::path& file,
                           : trace::trace_writer{own(file)};
   auto what = [&] {
     std::lock_guard guard{mutex_};
-    return subject_of(wanted_.command, wanted_.before, events_->level(), g);
+    return subject_of(wanted_, wanted_.before, events_->level(), g);
   }();
   what.run.begin_unix_ns = made_unix_ns_;
   out.write(what.run);

@@ -75,7 +75,7 @@ public:
                              const graph::ssa_graph& g) const;
 
 private:
-  trace_recording::subject subject_of(const std::string& command,
+  trace_recording::subject subject_of(const trace_options& wanted,
                                       const trace::phase_log& before,
                                       trace_level level,
                                       const graph::ssa_graph& g) const;

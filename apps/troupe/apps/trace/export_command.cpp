@@ -5,12 +5,15 @@
 #include <troupe/apps/trace/trace_commands.hpp>
 #include <troupe/apps/trace/traced_run.hpp>
 #include <troupe/apps/trace/written_file.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/trace/export/trace_export.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,17 +30,39 @@ struct export_options {
   bool json = false;
 };
 
+/// What one looks for in the file is not in the trace either.
+void tell_what_is_missing(const trace::process_trace& part,
+                          trace::export_format format) {
+  const auto has = [&](event_kind kind) {
+    return std::ranges::any_of(
+      part.events, [kind](const trace_event& e) { return e.kind == kind; });
+  };
+  const bool has_ops = has(event_kind::run_begin);
+  const bool is_table = format == trace::export_format::csv
+                        || format == trace::export_format::sqlite;
+  if (has_ops && (!is_table || has(event_kind::message)))
+    return;
+  std::fprintf(
+    stderr, "note: %s: level %s: it has no %s; record with --trace-level %s\n",
+    one_line(part.file).c_str(), std::string{to_string(part.run.level)}.c_str(),
+    has_ops    ? "messages"
+    : is_table ? "ops and no messages"
+               : "ops",
+    has_ops ? "messages" : "ops or messages");
+}
+
 int run_export(const export_options& options) {
   const output_place out{"--out", options.out};
   require_places_of_their_own({&out, 1}, options.files, "");
   auto traces = read_traces(options.files);
   warn_of_missing_ranks(traces);
+  const auto format = trace::parse_export_format(options.format);
   std::size_t events = 0;
-  for (const auto& t : traces)
+  for (const auto& t : traces) {
     events += t.events.size();
-  warn_of_clocks(trace::export_trace(std::move(traces),
-                                     trace::parse_export_format(options.format),
-                                     options.out));
+    tell_what_is_missing(t, format);
+  }
+  warn_of_clocks(trace::export_trace(std::move(traces), format, options.out));
   print_written_file(options.out, events, options.json);
   return 0;
 }
