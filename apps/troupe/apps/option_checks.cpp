@@ -133,8 +133,17 @@ CLI::Validator in_flight_count() {
   return from_to(1, 1024);
 }
 
-CLI::Validator step_number() {
-  return from_to(0, 4294967295.0);
+CLI::Validator whole_number() {
+  return {[](std::string& text) -> std::string {
+            const auto begin = text.starts_with('-') ? 1u : 0u;
+            const bool is_whole =
+              text.size() > begin
+              && text.find_first_not_of("0123456789", begin) == text.npos;
+            return is_whole ? ""
+                            : "must be a whole number, not "
+                                + (text.empty() ? "empty" : text);
+          },
+          "NUMBER", "NUMBER"};
 }
 
 CLI::Validator memory_size() {

@@ -34,8 +34,9 @@ CLI::Validator thread_count();
 /// The same for the number of steps in flight: from 1 to 1024.
 CLI::Validator in_flight_count();
 
-/// The same for the number of a step: from 0 to 2^32 - 1.
-CLI::Validator step_number();
+/// A whole number of any size, for an option that keeps its text: what it may
+/// be shows later.
+CLI::Validator whole_number();
 
 /// Converts a memory size such as `2500MiB` to bytes: a whole number with a
 /// unit from B to EiB, or without one. KB, MB, ... mean KiB, MiB, .... Anything

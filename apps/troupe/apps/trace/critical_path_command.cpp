@@ -2,6 +2,7 @@
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/results/json_text.hpp>
+#include <troupe/apps/trace/top_rows.hpp>
 #include <troupe/apps/trace/trace_commands.hpp>
 #include <troupe/apps/trace/traced_run.hpp>
 #include <troupe/apps/usage_error.hpp>
@@ -31,8 +32,9 @@ using json = nlohmann::ordered_json;
 
 struct path_options {
   std::vector<std::string> files;
-  std::optional<std::uint32_t> step;
+  std::optional<std::string> step; ///< a whole number
   std::string what_if;
+  std::optional<std::size_t> top;
   bool json = false;
 };
 
@@ -151,10 +153,11 @@ own_costs(const traced_run& run, const trace::cost_table& file) {
   return {trace::cost_table{std::move(rows)}, missing};
 }
 
-what_if_times predict(const traced_run& run, const path_options& options,
-                      const other_costs& costs) {
+/// @param chosen the step that is explained
+what_if_times predict(const traced_run& run, const trace::step_times& chosen,
+                      const path_options& options, const other_costs& costs) {
   const auto& all = run.timeline();
-  const auto range = options.step ? trace::steps_to_replay(all, *options.step)
+  const auto range = options.step ? trace::steps_to_replay(all, chosen.step)
                                   : trace::steps_to_replay(all);
   const auto same = replay_with(run, range, {});
   const auto other = replay_with(run, range, costs);
@@ -183,13 +186,24 @@ json path_json(const traced_run& run, const trace::critical_path& path) {
   return {{"step", path.step}, {"ns", path.total()}, {"path", parts}};
 }
 
+top_rows choose_parts(const trace::critical_path& path,
+                      std::optional<std::size_t> top) {
+  std::vector<double> times;
+  for (const auto& p : path.parts)
+    times.push_back(static_cast<double>(p.end - p.begin));
+  return choose_rows(times, top);
+}
+
 void print_path(const traced_run& run, const trace::critical_path& path,
-                const trace::step_times& step) {
+                const trace::step_times& step, const top_rows& rows) {
   std::printf("step %u: %s\n", path.step,
               time_text(static_cast<double>(path.total())).c_str());
   std::printf("%10s %10s  %-20s %-7s %s\n", "from", "time", "what", "worker",
               "op");
-  for (const auto& p : path.parts) {
+  for (std::size_t i = 0; i < path.parts.size(); ++i) {
+    if (!rows.shown[i])
+      continue;
+    const auto& p = path.parts[i];
     const auto from = static_cast<double>(p.begin - step.after);
     const auto ns = static_cast<double>(p.end - p.begin);
     const auto place =
@@ -202,6 +216,7 @@ void print_path(const traced_run& run, const trace::critical_path& path,
                 place.c_str(),
                 p.op == no_handle ? "" : one_line(run.name_of(p.op)).c_str());
   }
+  std::printf("%s", rows.rest().c_str());
   const auto kinds = path.by_kind();
   for (std::size_t k = 0; k < kinds.size(); ++k)
     std::printf(
@@ -249,7 +264,7 @@ int run_critical_path(const path_options& options) {
   const auto& step = find_step(run, options);
   const auto path =
     trace::find_critical_path(run.timeline(), run.graph(), step);
-  const auto times = predict(run, options, costs);
+  const auto times = predict(run, step, options, costs);
   if (options.json) {
     auto out = path_json(run, path);
     out["measured_ns"] = times.measured;
@@ -263,7 +278,7 @@ int run_critical_path(const path_options& options) {
     std::printf("%s\n", json_text(out).c_str());
     return 0;
   }
-  print_path(run, path, step);
+  print_path(run, path, step, choose_parts(path, options.top));
   print_prediction(times, options.what_if, options.step.has_value());
   return 0;
 }
@@ -277,7 +292,7 @@ void add_trace_critical_path(CLI::App& trace, action& chosen) {
   add_trace_files(command, options->files);
   command
     .add_option("--step", options->step, "a step (default: the median one)")
-    ->check(step_number());
+    ->check(whole_number());
   add_list_option(
     command, "--what-if", options->what_if,
     "predict the step time if ops took another time: "
@@ -285,6 +300,7 @@ void add_trace_critical_path(CLI::App& trace, action& chosen) {
     "name of one op, as it is printed, or * for all; or a file "
     "of troupe trace costs --json")
     ->check(not_empty());
+  add_top_option(command, options->top);
   add_output_options(command, options->json,
                      "troupe trace critical-path run.trt --what-if "
                      "conv2d=x0.5");

@@ -10,7 +10,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -23,7 +22,7 @@ namespace {
 
 struct summary_options {
   std::vector<std::string> files;
-  std::optional<std::uint32_t> step;
+  std::optional<std::string> step; ///< a whole number
   bool slowest = false;
   bool json = false;
 };
@@ -66,7 +65,7 @@ void add_trace_summary(CLI::App& trace, action& chosen) {
   auto* step = command
                  .add_option("--step", options->step,
                              "explain this step (default: the median one)")
-                 ->check(step_number());
+                 ->check(whole_number());
   command
     .add_flag("--slowest", options->slowest,
               "explain the step that took longest, of those that count")

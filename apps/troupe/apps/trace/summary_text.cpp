@@ -369,20 +369,32 @@ std::string memory_text(const traced_run& run, const trace::trace_summary& s) {
   return text;
 }
 
-/// What a rank that was waited for sent: ", parcels of 4.0 KiB at 812.3 MB/s".
+/// "812.3 MB/s".
+std::string rate_text(double bytes_per_ns) {
+  constexpr double mb_per_s = 1e3, kb_per_s = 1e6; // of a byte per ns
+  if (bytes_per_ns >= 1)
+    return printed("%.1f GB/s", bytes_per_ns);
+  if (bytes_per_ns * mb_per_s >= 1)
+    return printed("%.1f MB/s", bytes_per_ns * mb_per_s);
+  return printed("%.1f kB/s", bytes_per_ns * kb_per_s);
+}
+
+} // namespace
+
 std::string parcels_text(const trace::op_wait& wait) {
   if (wait.parcels == 0)
     return "";
   const auto bytes = ns_of(wait.bytes);
-  auto text =
-    ", parcels of " + bytes_text(bytes / static_cast<double>(wait.parcels));
-  constexpr double mb_per_s = 1e3; // a byte per ns
-  if (wait.travel_ns > 0)
-    text += printed(" at %.1f MB/s", bytes / ns_of(wait.travel_ns) * mb_per_s);
-  return text;
+  const auto count = static_cast<double>(wait.parcels);
+  const auto text = ", parcels of " + bytes_text(bytes / count);
+  if (wait.travel_ns == 0)
+    return text;
+  // A small parcel takes as long as an empty one.
+  constexpr double least_with_rate = 4096;
+  return bytes / count < least_with_rate
+           ? text + " in " + time_text(ns_of(wait.travel_ns) / count)
+           : text + " at " + rate_text(bytes / ns_of(wait.travel_ns));
 }
-
-} // namespace
 
 std::vector<path_op> ops_of(const trace::critical_path& path) {
   std::map<handle_id, path_op> found;

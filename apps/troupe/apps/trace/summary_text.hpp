@@ -25,6 +25,11 @@ std::vector<path_op> ops_of(const trace::critical_path& path);
 /// The sentence of a wait: "waits for mul#0@cpu:0".
 std::string reason_text(const traced_run& run, const trace::op_wait& wait);
 
+/// What a rank that was waited for sent: ", parcels of 4.0 KiB at 812.3 MB/s".
+/// Of small ones, how long one was on its way: ", parcels of 4 B in 9.1 us".
+/// Empty if it sent none.
+std::string parcels_text(const trace::op_wait& wait);
+
 /// Which step a summary explains.
 enum class which_step : std::uint8_t { median, slowest, named };
 

@@ -15,7 +15,9 @@
 #include <CLI/Formatter.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <system_error>
 
 namespace troupe::apps {
 
@@ -104,20 +106,23 @@ void traced_run::require_ops() const {
                   "messages, or a flight recorder with --flight-recorder ops");
 }
 
-const trace::step_times& traced_run::step(std::uint32_t number) const {
+const trace::step_times& traced_run::step(const std::string& text) const {
   const auto refuse = [&](const std::string& why) {
     throw usage_error(files_.front() + ": " + why);
   };
-  if (trace::failed_steps(parts_).contains(number))
-    refuse("step " + std::to_string(number)
-           + " failed or was cancelled: summary tells how");
+  std::uint32_t number = 0;
+  const auto is_number =
+    std::from_chars(text.data(), text.data() + text.size(), number).ec
+    == std::errc{};
+  if (is_number && trace::failed_steps(parts_).contains(number))
+    refuse("step " + text + " failed or was cancelled: summary tells how");
   const auto steps = timeline_.steps();
   if (steps.empty())
     throw refusal(why_no_step());
   const auto found =
     std::ranges::lower_bound(steps, number, {}, &trace::step_times::step);
-  if (found == steps.end() || found->step != number)
-    refuse("no step " + std::to_string(number) + "; the trace has steps "
+  if (!is_number || found == steps.end() || found->step != number)
+    refuse("--step: no step " + text + "; the trace has steps "
            + std::to_string(steps.front().step) + " to "
            + std::to_string(steps.back().step));
   return *found;

@@ -69,10 +69,10 @@ public:
   void require_steps() const;
   void require_ops() const;
   ///@}
-  /// The step that `--step` names. Throws with the first file's name if it did
-  /// not begin and end in the trace: usage_error, or if no step did,
-  /// error(invalid_argument).
-  const trace::step_times& step(std::uint32_t number) const;
+  /// The step that `--step` names, a whole number of any size. Throws with the
+  /// first file's name if it did not begin and end in the trace: usage_error,
+  /// or if no step did, error(invalid_argument).
+  const trace::step_times& step(const std::string& text) const;
   /// Why no step has ended in the trace, where none has.
   std::string why_no_step() const;
   /// The first file's name, then why the traces cannot tell what was asked.
