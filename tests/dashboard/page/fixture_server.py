@@ -32,7 +32,7 @@ class FixtureServer:
         self.port = port
         self.paths = set()  # that were asked for
         self.last_head = None  # of the newest frame
-        self.denied = False  # answers 403 to everything but the page
+        self.denied = False  # answers 401 to everything but the page
         self.empty = False  # answers with empty lists, as before the first step
         self.has_graph = True  # else answers with an empty graph
         self._lock = threading.Lock()
@@ -127,7 +127,7 @@ class FixtureServer:
     def _answer(self, method, url, body):
         if url.path.startswith("/api/"):
             if self.denied:
-                return "403 Forbidden", "text/plain", b"open the link again\n"
+                return "401 Unauthorized", "text/plain", b"open the link again\n"
             with self._lock:
                 answer = self._api(method, url, body)
             if answer is None:

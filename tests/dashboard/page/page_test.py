@@ -685,7 +685,7 @@ class PageTest(PageCase):
         self.wait_equal(lambda: self.text("#controls .bad"), "Not done: no such path")
 
     def test_no_access_is_said(self):
-        self.expected_log += ("403",)
+        self.expected_log += ("401",)
         self.open(denied=True)
         self.wait(lambda: "open the link that" in (self.text("#banner") or ""), "a banner")
 

@@ -97,7 +97,8 @@ TEST_CASE("a link gives a cookie and leads to the page, once") {
   CHECK(cookie
         == at.view_cookie.substr(5) + "; Path=/; HttpOnly; SameSite=Strict");
   const auto again = at.judge(at.get(path));
-  CHECK(again.answer.status == 403);
+  CHECK(again.answer.status == 401);
+  CHECK(header_of(again, "WWW-Authenticate") == "Bearer");
   CHECK(again.answer.type == "text/html; charset=utf-8");
   CHECK(header_of(again, "Set-Cookie").empty());
 }
@@ -117,30 +118,35 @@ TEST_CASE("a HEAD of a link does not use it up") {
   const auto path = at.path_of(at.door.view_link());
   auto head = at.get(path);
   head.method = "HEAD";
-  CHECK(at.status(head) == 403);
+  CHECK(at.status(head) == 401);
   CHECK(at.status(at.get(path)) == 303);
 }
 
-TEST_CASE("without a session pages get 403 and programs 401") {
+TEST_CASE("without a session people get a page that says how to get one, and "
+          "programs a line") {
   doorway at;
-  for (const auto* path : {"/", "/app.js", "/none"})
-    CHECK(at.status(at.get(path)) == 403);
-  CHECK(test::contains(at.judge(at.get("/")).answer.body, "the link"));
-  for (const auto* path : {"/api/v1/run", "/metrics", "/api/v1/live"}) {
+  const auto refused = [&](const char* path, std::string_view type) {
+    CAPTURE(path);
     const auto made = at.judge(at.get(path));
     CHECK(made.answer.status == 401);
     CHECK(header_of(made, "WWW-Authenticate") == "Bearer");
-  }
+    CHECK(made.answer.type == type);
+    CHECK(test::contains(made.answer.body, "the link that the command"));
+  };
+  for (const auto* path : {"/", "/app.js", "/none"})
+    refused(path, "text/html; charset=utf-8");
+  for (const auto* path : {"/api/v1/run", "/metrics", "/api/v1/live"})
+    refused(path, web_response{}.type);
   CHECK(at.status(at.post("")) == 401);
 }
 
 TEST_CASE("the cookie of another port, run or form opens nothing") {
   doorway at;
   const doorway other;
-  CHECK(at.status(at.get("/", other.view_cookie)) == 403);
+  CHECK(at.status(at.get("/", other.view_cookie)) == 401);
   CHECK(at.status(at.get("/", "troupe_8001=" + at.view_cookie.substr(17)))
-        == 403);
-  CHECK(at.status(at.get("/", at.view_cookie.substr(0, 60))) == 403);
+        == 401);
+  CHECK(at.status(at.get("/", at.view_cookie.substr(0, 60))) == 401);
 }
 
 TEST_CASE("with a session the handler is asked") {
@@ -274,14 +280,14 @@ TEST_CASE("targets that are none are refused") {
 TEST_CASE("after ten wrong tokens in a second others get 429, right ones not") {
   doorway at;
   for (int i = 0; i < 10; ++i)
-    CHECK(at.status(at.get("/?token=0")) == 403);
+    CHECK(at.status(at.get("/?token=0")) == 401);
   const auto limited = at.judge(at.get("/?token=0"));
   CHECK(limited.answer.status == 429);
   CHECK(limited.ends_connection);
   CHECK(at.status(at.get("/", "troupe_8000=wrong")) == 429);
-  CHECK(at.status(at.get("/")) == 403); // shows none
+  CHECK(at.status(at.get("/")) == 401); // shows none
   CHECK(at.judge(at.get("/", at.view_cookie)).next == way::ask);
   CHECK(at.status(at.get(at.path_of(at.door.view_link()))) == 303);
-  CHECK(at.door.judge(at.get("/?token=0"), start + 1s).answer.status == 403);
+  CHECK(at.door.judge(at.get("/?token=0"), start + 1s).answer.status == 401);
 }
 } // TEST_SUITE("dashboard.front_door")

@@ -67,7 +67,7 @@ TEST_CASE("a link leads to a session, which reaches the handler") {
     "/app.js", "Cookie: " + cookie.substr(0, cookie.find(';')) + "\r\n");
   CHECK(answer.status == 200);
   CHECK(answer.body == "GET /app.js  views");
-  CHECK(run.get(link.substr(begin.size()), "").status == 403);
+  CHECK(run.get(link.substr(begin.size()), "").status == 401);
 }
 
 TEST_CASE("all answers tell browsers to keep to themselves what they get") {

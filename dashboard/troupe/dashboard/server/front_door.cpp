@@ -27,6 +27,12 @@ verdict page_answer(unsigned status, const std::string& paragraph) {
   return made;
 }
 
+/// A refusal of who shows nothing that gives access: status 401 says how to.
+verdict without_access(verdict refusal) {
+  refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return refusal;
+}
+
 bool is_for_programs(std::string_view path) {
   return path.starts_with("/api/") || path == "/metrics";
 }
@@ -157,11 +163,10 @@ verdict front_door::let_in(const std::string& token,
                            rate_limit::time_point now) {
   const auto gets = access_.redeem(token);
   if (gets == right::none)
-    return failures_.allows(now)
-             ? page_answer(403,
-                           "This link does not open the dashboard, or did so "
-                           "before. A link opens it once.")
-             : too_many_failures();
+    return failures_.allows(now) ? without_access(page_answer(
+             401, "This link does not open the dashboard, or did so "
+                  "before. A link opens it once."))
+                                 : too_many_failures();
   verdict in = page_answer(303, "The dashboard is <a href=\"/\">here</a>.");
   in.headers.emplace_back("Location", "/");
   in.headers.emplace_back("Set-Cookie",
@@ -188,18 +193,19 @@ verdict front_door::refuse_unknown(const request_head& head,
   if (shows_secret && !failures_.allows(now))
     return too_many_failures();
   if (!is_for_programs(path))
-    return page_answer(403, "Open the dashboard with the link that the command "
-                            "printed.");
-  auto refusal = plain_answer(
+    return without_access(page_answer(
+      401, "Open the dashboard with the link that the command printed on "
+           "stderr: it has a token. A link opens the dashboard once, in one "
+           "browser. Programs show the secret of the token file instead, as "
+           "<code>Authorization: Bearer SECRET</code>."));
+  return without_access(plain_answer(
     401, !shows_secret
            ? "open the dashboard with the link that the command printed, or "
              "show the secret of its token file"
          : bearer_in(head.authorization)
            ? "this is not the secret of the token file"
            : "this cookie is of another run, or of an earlier one: open the "
-             "link that the command printed");
-  refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
-  return refusal;
+             "link that the command printed"));
 }
 
 std::string front_door::view_link() const {
