@@ -393,8 +393,17 @@ TEST_CASE("a run is paused, goes on a step, and is slowed down") {
   CHECK(exe.pace().is_paused());
   b.obey(R"({"command":"step"})");
   exe.run(net.batch(0, 8));
+  const auto why = b.get_json("/api/v1/why");
+  CHECK(why["text"].get<std::string>().starts_with(
+    "the run is paused: step 1 begins"));
+  REQUIRE(why["links"].size() == 1);
+  CHECK(why["links"][0]["step"] == 1);
+  CHECK(
+    b.get_json("/api/v1/why?handle=0")["text"].get<std::string>().starts_with(
+      "the run is paused"));
   b.obey(R"({"command":"resume"})");
   CHECK_FALSE(exe.pace().is_paused());
+  CHECK(b.get_json("/api/v1/why")["text"] == "");
   const auto slow = b.obey(R"({"command":"slow","op_delay_ms":3})");
   CHECK(json::parse(slow.body)["op_delay_ms"] == 3);
   CHECK(exe.pace().op_delay() == std::chrono::milliseconds{3});

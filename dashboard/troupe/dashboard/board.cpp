@@ -287,6 +287,7 @@ private:
   }
 
   web_response answer_of_picture(const web_request& request);
+  json why(std::optional<handle_id> id);
   web_response obey(const web_request& request);
   const std::string& graph_text();
 
@@ -363,12 +364,25 @@ web_response board::hub::answer_of_picture(const web_request& request) {
   if (path == "/api/v1/timeline")
     return json_response(timeline_answer(*picture_));
   if (path == "/api/v1/why")
-    return json_response(
-      source_ ? why_answer(source_->why(*picture_, handle_of(request)))
-              : why_answer({}));
+    return json_response(why(handle_of(request)));
   if (path == "/api/v1/control")
     return obey(request);
   return refusal(404, "no such path");
+}
+
+json board::hub::why(std::optional<handle_id> id) {
+  using actors::progress;
+  if (!source_)
+    return why_answer({});
+  const auto is_paused = source_->state() == run_state::paused;
+  auto chain = source_->why(*picture_, id);
+  const auto is_over = chain.links.empty()
+                       || chain.links.back().how_far == progress::is_done
+                       || chain.links.back().how_far == progress::no_step;
+  if (!is_paused || !is_over)
+    return why_answer(chain);
+  take_events(); // the picture may not know of the newest step yet
+  return paused_answer(*picture_, std::move(chain));
 }
 
 /// The body is {"command":"slow","op_delay_ms":50}.

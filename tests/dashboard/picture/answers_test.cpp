@@ -368,6 +368,25 @@ TEST_CASE("why a handle waits ends at what runs") {
   CHECK(why_answer(two)["links"][2]["state"] == "running");
 }
 
+TEST_CASE("a paused run says so, and with which op its next step begins") {
+  shown s;
+  const auto next = paused_answer(s.picture, {});
+  REQUIRE(next["links"].size() == 1);
+  CHECK(next["links"][0]["handle"] == conv);
+  CHECK(next["links"][0]["step"] == 1);
+  CHECK(next["links"][0]["state"] == "waiting");
+  CHECK(next["text"]
+        == "the run is paused: step 1 begins when somebody resumes it or lets "
+           "a step through; conv2d#0@cpu:0, step 1: waits for 1 of 1 message");
+
+  const live_picture fresh{s.trace.graph, {0}, 2};
+  CHECK(paused_answer(fresh, {})["text"].get<std::string>().starts_with(
+    "the run is paused: the first step begins"));
+  const auto of_handle = paused_answer(s.picture, why_in(s.picture, image));
+  CHECK(of_handle["links"][0]["handle"] == image);
+  CHECK(of_handle["text"].get<std::string>().ends_with(": is done"));
+}
+
 TEST_CASE("why a collective waits names the ranks that are missing") {
   actors::wait_chain chain;
   chain.links.push_back({.handle = sum_of_0,

@@ -361,6 +361,20 @@ json why_answer(const actors::wait_chain& chain) {
           {"text", text}};
 }
 
+json paused_answer(const live_picture& picture, actors::wait_chain chain) {
+  if (chain.links.empty())
+    chain = next_step_in(picture);
+  auto answer = why_answer(chain);
+  const auto last = picture.newest_step();
+  const auto next =
+    last ? "step " + std::to_string(*last + 1) : std::string{"the first step"};
+  const auto text = answer["text"].get<std::string>();
+  answer["text"] = "the run is paused: " + next
+                   + " begins when somebody resumes it or lets a step through"
+                   + (text.empty() ? "" : "; " + text);
+  return answer;
+}
+
 json head_answer(const live_picture& picture, const board_state& state) {
   auto workers = json::array();
   for (std::size_t w = 0; w < picture.workers(); ++w) {

@@ -52,6 +52,11 @@ nlohmann::json actors_answer(const live_picture& picture,
                              const board_state& state);
 nlohmann::json timeline_answer(const live_picture& picture);
 nlohmann::json why_answer(const actors::wait_chain& chain);
+/// The same while the run is paused between two steps.
+/// @param chain what a handle waits for; empty if nothing was asked for: the
+///   answer then has the op with which the next step begins
+nlohmann::json paused_answer(const live_picture& picture,
+                             actors::wait_chain chain);
 
 /// The head of a frame.
 nlohmann::json head_answer(const live_picture& picture,
@@ -80,5 +85,9 @@ std::string prometheus_text(const live_picture& picture,
 actors::wait_chain why_in(const live_picture& picture, handle_id id);
 /// Why the newest step has not ended; empty if it has.
 actors::wait_chain why_in(const live_picture& picture);
+/// The op with which the step after the newest one begins, as a chain of one
+/// link: the first one, by number, that needs no other op of its step. Empty if
+/// there is none here.
+actors::wait_chain next_step_in(const live_picture& picture);
 
 } // namespace troupe::dashboard

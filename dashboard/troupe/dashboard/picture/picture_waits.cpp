@@ -3,6 +3,7 @@
 #include <troupe/dashboard/picture/answers.hpp>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace troupe::dashboard {
@@ -50,6 +51,31 @@ handle_id awaited_by(const live_picture& picture, handle_id id,
   return no_handle;
 }
 
+/// Whether something of the same step comes before each handle.
+std::vector<bool> with_senders(const live_picture& picture) {
+  std::vector<bool> has(picture.graph().handles.size());
+  for (const auto& e : picture.graph().edges)
+    has[e.to] = has[e.to] || e.distance == 0;
+  return has;
+}
+
+/// The first op of this process that needs no other op of its step.
+handle_id first_op(const live_picture& picture) {
+  const auto& graph = picture.graph();
+  const auto has_senders = with_senders(picture);
+  // What a variable needs is the op that writes it.
+  std::vector<bool> needs_op(has_senders.size());
+  for (const auto& e : graph.edges)
+    needs_op[e.to] =
+      needs_op[e.to]
+      || (e.distance == 0
+          && (graph.handles[e.from].is_op || has_senders[e.from]));
+  for (handle_id id = 0; id < needs_op.size(); ++id)
+    if (graph.handles[id].is_op && picture.has(id) && !needs_op[id])
+      return id;
+  return no_handle;
+}
+
 } // namespace
 
 wait_chain why_in(const live_picture& picture, handle_id id) {
@@ -78,6 +104,22 @@ wait_chain why_in(const live_picture& picture) {
       return why_in(picture, static_cast<handle_id>(found - states.begin()));
   }
   return {};
+}
+
+wait_chain next_step_in(const live_picture& picture) {
+  const auto id = first_op(picture);
+  if (id == no_handle)
+    return {};
+  wait_chain::link link;
+  link.handle = id;
+  link.name = picture.graph().handles[id].name;
+  link.step = picture.newest_step() ? *picture.newest_step() + 1 : 0;
+  link.how_far = progress::waits;
+  link.messages = link.of_messages = picture.needs(id);
+  link.stream = picture.graph().handles[id].stream;
+  wait_chain chain;
+  chain.links.push_back(std::move(link));
+  return chain;
 }
 
 } // namespace troupe::dashboard
