@@ -311,8 +311,8 @@ class PageTest(PageCase):
         self.pause()
         self.show("collectives")
         self.wait(lambda: self.rows("collectives", "Collectives"), "updates")
-        self.assertIn("This run has no collectives (strategy reduce): updates add up the "
-                      "gradients of all devices themselves.", self.text("#view_collectives"))
+        self.assertIn("Each row is the update of a parameter", self.text("#view_collectives"))
+        self.assertIn("strategy reduce", self.text("#view_collectives"))
         graph = run.graph
         parts = lambda op: [graph.edges[e][0] for e in graph.inputs[op]
                             if "@GRAD" in graph.handles[graph.edges[e][0]]["type"]]

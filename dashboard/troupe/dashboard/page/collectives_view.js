@@ -29,8 +29,10 @@ export class collectives_view {
     // A graph that is not built yet may have some.
     this.has_collectives = !graph.count || graph.handles.some(handle => handle.collective);
     const strategy = `(strategy ${run.strategy})`;
-    set_text(this.note, `This run has no collectives ${strategy}: `
-      + 'updates add up the gradients of all devices themselves.');
+    set_text(this.note, 'Each row is the update of a parameter. '
+      + `The devices of this run share memory ${strategy}, so it needs no collective: `
+      + 'an update waits until the gradients of all devices are there, adds them up, and '
+      + 'changes the parameter. A device has arrived when its gradients are there.');
     set_text(this.empty, !this.has_collectives && graph.devices.length === 1
       ? 'One device: there is nothing to merge.'
       : !this.has_collectives && run.strategy === 'none'
