@@ -338,6 +338,48 @@ TEST_CASE("a window that disagrees does not count as how the op varies before "
   CHECK(found[0].output == "conv_4");
 }
 
+TEST_CASE("a window that was disturbed before the op was seen to be slow does "
+          "not count as how the op varies") {
+  job of{1};
+  straggler_finder finder{2};
+  const auto window = [&] {
+    return std::vector{of.rank(), of.rank({{"conv2d", "conv_4", 1.2}})};
+  };
+  auto disturbed = window();
+  for (auto& row : disturbed[0].rows)
+    for (std::size_t i = 4; i < row.ms.size(); ++i)
+      row.ms[i] *= 2;
+  CHECK(finder.add(disturbed).empty());
+  std::size_t windows = 0;
+  const auto found = first_named(finder, window, windows);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].output == "conv_4");
+  CHECK(windows == least_windows);
+}
+
+TEST_CASE("a burst of load that makes some runs longer does not hide a slow "
+          "op") {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    job of{seed};
+    of.noise = 0.03;
+    straggler_finder finder{2};
+    std::size_t windows = 0;
+    const auto found = first_named(
+      finder,
+      [&] {
+        std::vector all{of.rank(), of.rank({{"conv2d", "conv_4", 1.2}})};
+        for (auto& row : all[0].rows)
+          for (std::size_t i = 0; i < 3; ++i)
+            row.ms[i] *= 1.5f;
+        return all;
+      },
+      windows);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].output == "conv_4");
+    CHECK(windows == least_windows);
+  }
+}
+
 TEST_CASE("an op that is fast now and then is not slow") {
   job of{1};
   of.noise = 0.02;

@@ -19,8 +19,12 @@ namespace {
 constexpr double least_factor = 1.1;
 /// Of the fastest runs, which are few.
 constexpr double least_fast_factor = 1.05;
-/// Of a window; several in a row must agree.
-constexpr double most_likely = 0.02;
+/// Of a window; several in a row must agree. Eight runs on each of two ranks
+/// can give as much.
+constexpr double most_likely = 0.006;
+/// The share of the slowest runs that the rank test leaves out, on both sides:
+/// a burst of load makes some runs of either side longer, whatever the op.
+constexpr double left_out = 0.3;
 /// Ops with a smaller share of a rank's time are not named, nor types; nor
 /// those that are so short that they do not notice when they lose their core.
 constexpr double least_share = 0.01;
@@ -111,6 +115,14 @@ double common_factor(const comparisons& all) {
   return all.size() < least_ops ? 1 : std::max(1.0, middle_factor(all));
 }
 
+std::vector<double> without_slowest(std::vector<double> times) {
+  std::ranges::sort(times);
+  times.resize(
+    times.size()
+    - static_cast<std::size_t>(left_out * static_cast<double>(times.size())));
+  return times;
+}
+
 /// True if three quarters of the ops, divided by `scale`, take longer than on
 /// other ranks. Each op counts relative to its time on the others.
 bool take_longer(const comparisons& all, double scale) {
@@ -124,7 +136,8 @@ bool take_longer(const comparisons& all, double scale) {
       others.push_back(ms / c->others_ms);
   }
   return trace::quantile(own, 0.25) > trace::quantile(others, 0.5)
-         && trace::rank_test(own, others) < most_likely;
+         && trace::rank_test(without_slowest(own), without_slowest(others))
+              < most_likely;
 }
 
 /// What is slower on one rank.
@@ -238,6 +251,11 @@ void straggler_finder::variation::add(double excess) {
   variance += (excess * excess - variance) / windows;
 }
 
+straggler_finder::slow_row::slow_row(std::optional<double> before) {
+  if (before)
+    skipped_.push_back(*before);
+}
+
 bool straggler_finder::slow_row::add(const slowness_evidence& window,
                                      const variation& usual) {
   has_skipped_ = false;
@@ -284,12 +302,19 @@ bool straggler_finder::slow_row::skip(const slowness_evidence* window,
   return true;
 }
 
+/// The window before a row may be the one that disagrees.
+std::optional<double>
+straggler_finder::rank_rows::take_before(const op_key& k) {
+  const auto found = before.extract(k);
+  return found.empty() ? std::nullopt : std::optional{found.mapped()};
+}
+
 std::vector<straggler>
 straggler_finder::add(const std::vector<op_digest>& window) {
   const auto ops = index_of(window);
   std::vector<straggler> named;
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
-    auto& rows = rows_[rank];
+    auto& [rows, before] = rows_[rank];
     std::set<op_key> looked_at;
     const rank_comparison all{ops, rank,
                               window[rank].preempted > most_preempted};
@@ -297,12 +322,16 @@ straggler_finder::add(const std::vector<op_digest>& window) {
       const op_key what{found.what.type, found.what.output};
       auto& usual = usual_[what];
       looked_at.insert(what);
-      const auto row = rows.find(what);
+      auto row = rows.find(what);
       if (found.is_slow) {
-        if (rows[what].add(found.seen, usual))
+        if (row == rows.end())
+          row = rows.emplace(what, rows_[rank].take_before(what)).first;
+        if (row->second.add(found.seen, usual))
           named.push_back(found.what);
       } else if (row == rows.end()) {
-        usual.add(found.seen.excess);
+        if (const auto earlier = rows_[rank].take_before(what))
+          usual.add(*earlier);
+        before.emplace(what, found.seen.excess);
       } else if (row->second.skip(&found.seen, usual)) {
         rows.erase(row);
       }

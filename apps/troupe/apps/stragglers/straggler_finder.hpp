@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,12 +50,16 @@ struct slowness_evidence {
 ///   median;
 /// - three quarters of its times are above half of the others': an op whose
 ///   time varies must be slower by more than it varies;
-/// - the rank test of Mann and Whitney gives p < 0.02.
+/// - the rank test of Mann and Whitney gives p < 0.006, without the slowest
+///   three tenths of the runs on each side: a burst of load may have made them
+///   longer.
 ///
 /// It is named, once until it is no longer slow, if it differs in four windows
 /// by at least three times as much as it usually varies from window to window;
 /// or, if by less, in 25 windows. Of these windows, no two in a row may
-/// disagree. Some ops, such as those whose data just fit into a cache, take a
+/// disagree. What a window that disagrees says counts as how the op varies only
+/// when it is known whether the op stays slow: also of the one before the
+/// first. Some ops, such as those whose data just fit into a cache, take a
 /// quarter longer for some dozen steps, again and again, now on this rank and
 /// now on that one. An op that competes with those of another rank has fast
 /// runs between slow ones. So in the latest five windows, also the fastest of
@@ -96,6 +101,8 @@ private:
   /// of them.
   class slow_row {
   public:
+    /// @param before the excess in the window before, which disagrees
+    explicit slow_row(std::optional<double> before);
     /// Adds a window. True if it is to be named.
     bool add(const slowness_evidence& window, const variation& usual);
     /// In this window, it was not slow, or little is known of it. True if the
@@ -115,10 +122,19 @@ private:
     bool is_told_ = false;
   };
 
+  /// What is or may become slow on a rank.
+  struct rank_rows {
+    std::map<op_key, slow_row> rows;
+    /// Without a row: the excess in the latest window, which is not part of
+    /// `usual_` yet.
+    std::map<op_key, double> before;
+    std::optional<double> take_before(const op_key& what);
+  };
+
   std::size_t ranks_;
   // The keys are what `straggler` has as type and output.
-  std::map<op_key, variation> usual_;            // of all ranks
-  std::vector<std::map<op_key, slow_row>> rows_; // by rank
+  std::map<op_key, variation> usual_; // of all ranks
+  std::vector<rank_rows> rows_;       // by rank
 };
 
 } // namespace troupe::apps
