@@ -72,7 +72,7 @@ TEST_CASE("a training is shown to who follows its link") {
       if (!link || err.find("mlp on cpu") == err.npos)
         return false;
       const auto cookie = log_in(*link);
-      CHECK(get(*link, link->path).status == 403); // a second time
+      CHECK(get(*link, link->path).status == 401); // a second time
       auto run = get(*link, "/api/v1/run", cookie);
       while (run.status == 503) // not shown yet
         run = get(*link, "/api/v1/run", cookie);
