@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -185,13 +186,18 @@ void message_links::serve() {
 }
 
 void message_links::receive(std::size_t from) {
+  const auto lose = [&](const error& why) {
+    links_[from]->lose();
+    events_.lost(from, why);
+  };
   try {
     links_[from]->receive([&](std::span<const std::byte> message) {
       events_.arrived(from, message);
     });
   } catch (const error& why) {
-    links_[from]->lose();
-    events_.lost(from, why);
+    lose(why);
+  } catch (const std::exception& why) { // no memory for a message
+    lose({errc::peer_failure, why.what()});
   }
 }
 
