@@ -47,14 +47,20 @@ std::string workers_text(const wait_chain& chain) {
   return text.empty() ? "no worker runs an op" : text;
 }
 
+std::string call_text(const wait_chain& chain) {
+  return chain.links.empty()
+           ? chain.call->text
+           : chain.links.back().name + " (" + chain.call->text + ")";
+}
+
 std::string ranks_text(const wait_chain& chain) {
   if (!chain.call)
     return {};
   const auto& missing = chain.call->missing;
   const auto& arrived = chain.call->arrived;
   if (missing.empty())
-    return chain.call->text + " is under way";
-  auto text = chain.call->text + " waits for " + text_of_ranks(missing);
+    return call_text(chain) + " is under way";
+  auto text = call_text(chain) + " waits for " + text_of_ranks(missing);
   if (!arrived.empty())
     text += "; " + text_of_ranks(arrived)
             + (arrived.size() == 1 ? " has" : " have") + " arrived";

@@ -70,9 +70,12 @@ std::string to_string(const wait_chain::link& link);
 /// mul#3@cpu:0, worker 1 runs mul#4@cpu:1", or "no worker runs an op". Empty if
 /// the last link does not wait for a worker.
 std::string workers_text(const wait_chain& chain);
-/// What the last link waits for that other ranks do: "all_reduce of w@GRAD
-/// waits for rank 1; ranks 0, 2 have arrived". Empty if it does not wait for
-/// others.
+/// The op of the last link, and its call: "all_reduce#9@cpu:0 (all_reduce of
+/// w@GRAD)". Only if it waits for other ranks.
+std::string call_text(const wait_chain& chain);
+/// What the last link waits for that other ranks do: "all_reduce#9@cpu:0
+/// (all_reduce of w@GRAD) waits for rank 1; ranks 0, 2 have arrived". Empty if
+/// it does not wait for others.
 std::string ranks_text(const wait_chain& chain);
 
 } // namespace troupe::actors

@@ -10,6 +10,7 @@
 #include <future>
 #include <thread>
 #include <utility>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -79,6 +80,31 @@ TEST_CASE("delayed ops begin later, and compute the same") {
   const auto [slow_loss, slow] = train(2ms);
   CHECK(fast_loss == slow_loss);
   CHECK(slow >= 5 * 2ms); // the net has more ops, one after the other
+}
+
+TEST_CASE("an op that is delayed is known, with its step and worker") {
+  const auto net = make_mlp();
+  executor_options o;
+  o.parameters = net.parameters();
+  o.hooks.trace = trace_level::ops;
+  executor exe(net.main, o);
+  CHECK(exe.pace().delayed_ops().empty());
+  exe.pace().delay_ops(1h);
+  const auto step = exe.submit(net.batch(1, 4));
+  std::vector<delayed_op> delayed;
+  while (delayed.empty())
+    delayed = exe.pace().delayed_ops();
+  CHECK(delayed[0].step == step);
+  const auto link = exe.why(delayed[0].handle).links.at(0);
+  CHECK(link.how_far == actors::progress::runs); // the same words
+  CHECK(link.worker == delayed[0].worker);
+  exe.pace().delay_ops(0ms);
+  while (exe.stats().steps <= step) {
+    exe.pace().interrupt(); // an op may begin to wait after an interrupt
+    std::this_thread::sleep_for(1ms);
+  }
+  exe.wait(step);
+  CHECK(exe.pace().delayed_ops().empty());
 }
 
 } // TEST_SUITE("actors.run_pace")

@@ -107,24 +107,26 @@ TEST_CASE("a slow link says channel, ranks, bytes and their rate") {
   seen.chain.call->is_receiving = true;
   CHECK(cause_of(seen) == stall_cause::slow_link);
   CHECK(text_of(seen)
-        == "slow link: all_reduce of w@GRAD over gloo, rank 1 -> rank 0: "
-           "12.0 MB are under way, 5.0 MB have moved in 2.0 s, 2.5 MB/s");
+        == "slow link: conv2d#4@cpu:1 (all_reduce of w@GRAD) over gloo, rank 1 "
+           "-> rank 0: 12.0 MB are under way, 5.0 MB have moved in 2.0 s, 2.5 "
+           "MB/s");
   seen.chain.call->is_receiving = false;
   seen.moved = 0;
   CHECK(text_of(seen)
-        == "slow link: all_reduce of w@GRAD over gloo, rank 0 -> rank 1: "
-           "12.0 MB are under way, none has moved for 2.0 s");
+        == "slow link: conv2d#4@cpu:1 (all_reduce of w@GRAD) over gloo, rank 0 "
+           "-> rank 1: 12.0 MB are under way, none has moved for 2.0 s");
 }
 
 TEST_CASE("a lost message or collective says who has come and who has not") {
   auto seen = stalled_in_call({0, 2}, {1});
   CHECK(cause_of(seen) == stall_cause::lost_message);
   CHECK(text_of(seen)
-        == "lost message: all_reduce of w@GRAD waits for rank 1; ranks 0, 2 "
-           "have arrived");
-  CHECK(text_of(stalled_in_call({0}, {1, 2}))
-        == "lost message: all_reduce of w@GRAD waits for ranks 1, 2; rank 0 "
-           "has arrived");
+        == "lost message: conv2d#4@cpu:1 (all_reduce of w@GRAD) waits for rank "
+           "1; ranks 0, 2 have arrived");
+  CHECK(
+    text_of(stalled_in_call({0}, {1, 2}))
+    == "lost message: conv2d#4@cpu:1 (all_reduce of w@GRAD) waits for ranks "
+       "1, 2; rank 0 has arrived");
   seen = stalled_at(progress::waits);
   seen.chain.missing = "relu#3@cpu:1, step 7";
   CHECK(text_of(seen)

@@ -265,20 +265,59 @@ TEST_CASE("slow motion is named") {
   }
 }
 
-TEST_CASE("a run that somebody has paused says so") {
+TEST_CASE("a run that somebody has paused says so, and has not stalled") {
   const auto net = make_mlp();
-  executor exe{net.main, options_for(net)};
-  told_texts told;
-  const step_watchdog dog{
-    exe, 100ms, [&](const std::string& text) { told.add(text); }, {.rank = 1}};
+  gate at{.open = true};
+  auto options = options_for(net);
+  options.kernels = at.kernels();
+  executor exe{net.main, options};
+  told_texts told, stalls;
+  const step_watchdog dog{exe,
+                          100ms,
+                          [&](const std::string& text) { told.add(text); },
+                          {.rank = 1, .stalled = [&] { stalls.add(""); }}};
   exe.run(net.batch(0, 6));
   exe.pace().pause();
   const auto first = told.wait_for(1)[0];
   CAPTURE(first);
   CHECK(contains(first, "no step is under way: rank 1 has been paused for "));
+  exe.pace().admit_step();
+  exe.run(net.batch(0, 6));
   exe.pace().resume();
   exe.run(net.batch(0, 6));
-  CHECK(told.count() == 1);
+  CHECK(stalls.count() == 0);
+
+  at.open = false; // a stall after the pause
+  const auto step = exe.submit(net.batch(0, 6));
+  stalls.wait_for(1);
+  at.open = true;
+  exe.wait(step);
+  exe.run(net.batch(0, 6));
+  CHECK(stalls.count() == 1); // its end is none
+}
+
+TEST_CASE("a step in slow motion has stalled when it does not go on") {
+  const auto net = make_mlp();
+  gate at{.open = true};
+  auto options = options_for(net);
+  options.kernels = at.kernels();
+  executor exe{net.main, options};
+  const level_request looks{exe.trace(), trace_level::ops};
+  told_texts told, stalls;
+  const step_watchdog dog{exe,
+                          200ms,
+                          [&](const std::string& text) { told.add(text); },
+                          {.stalled = [&] { stalls.add(""); }}};
+  exe.pace().delay_ops(40ms);
+  exe.run(net.batch(0, 6)); // of more ops than fit into the limit
+  CHECK(contains(told.wait_for(1)[0], "slow motion: "));
+  CHECK(stalls.count() == 0);
+  at.open = false;
+  const auto step = exe.submit(net.batch(0, 6));
+  stalls.wait_for(1);
+  at.open = true;
+  exe.pace().delay_ops(0ms);
+  exe.wait(step);
 }
 
 TEST_CASE("the end of a last step that took too long is told") {
@@ -380,7 +419,8 @@ TEST_CASE("a collective names its tensor and the rank that is missing") {
   run.wait(1);
   CAPTURE(text);
   // The first collective of a step adds up the ranks' samples.
-  CHECK(contains(text, "lost message: all_reduce of samples waits for rank 1; "
+  CHECK(contains(text, "lost message: "));
+  CHECK(contains(text, "@cpu:0 (all_reduce of samples) waits for rank 1; "
                        "rank 0 has arrived"));
 }
 

@@ -398,7 +398,7 @@ void engine::run(op_mailbox& op, worker& on) {
   if (disturbs_)
     disturbs_->hold_up(id, step);
   if (context_.pace)
-    context_.pace->wait_before_op();
+    context_.pace->wait_before_op({id, step, on.index()});
   if (helpers_)
     helpers_->works_on(on.index(), id, step);
   o.look_at_clock();

@@ -88,14 +88,21 @@ void run_pace::tell() {
     function();
 }
 
-void run_pace::wait_before_op() {
+std::vector<delayed_op> run_pace::delayed_ops() const {
+  std::lock_guard guard{mutex_};
+  return delayed_;
+}
+
+void run_pace::wait_before_op(const delayed_op& op) {
   const auto delay = op_delay();
   if (delay.count() <= 0)
     return;
   std::unique_lock lock{mutex_};
   const auto before = interrupts_;
+  delayed_.push_back(op);
   changed_.wait_for(
     lock, delay, [&] { return interrupts_ != before || op_delay() < delay; });
+  std::erase_if(delayed_, [&](const auto& d) { return d.worker == op.worker; });
 }
 
 void run_pace::interrupt() {

@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/base/ids.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 namespace troupe {
+
+/// An op that a worker has taken, and that is about to begin.
+struct delayed_op {
+  handle_id handle = no_handle;
+  step_id step = 0;
+  std::size_t worker = 0;
+};
 
 /// Holds a run up for those who look at it: pauses it between two steps, lets
 /// single steps through, and slows ops down. What is computed stays the same.
@@ -47,8 +58,10 @@ public:
   /// `function` is called after each `resume` and `admit_step`, on the thread
   /// that called it, and must not wait. It replaces the one before.
   void when_steps_may_begin(std::function<void()> function);
-  /// Waits for as long as an op is to be delayed, or until `interrupt`.
-  void wait_before_op();
+  /// The ops that are being delayed now.
+  std::vector<delayed_op> delayed_ops() const;
+  /// Waits for as long as the op is to be delayed, or until `interrupt`.
+  void wait_before_op(const delayed_op& op);
   /// Ends all waiting that is under way. What comes later waits again.
   void interrupt();
 
@@ -63,6 +76,7 @@ private:
   bool is_reserved_ = false;    // a step that may begin in spite of a pause
   bool took_admission_ = false; // the reserved step is one of `admitted_`
   std::function<void()> when_steps_may_begin_;
+  std::vector<delayed_op> delayed_; // one per worker at most
   // Relaxed: it orders nothing, and may be seen late.
   std::atomic<std::int64_t> op_delay_ms_{0};
 };

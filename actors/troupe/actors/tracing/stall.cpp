@@ -48,7 +48,7 @@ std::string lost_text(const stall& seen) {
 
 std::string link_text(const stall& seen) {
   const auto& call = *seen.chain.call;
-  auto text = call.text + " over " + call.channel;
+  auto text = call_text(seen.chain) + " over " + call.channel;
   if (call.peer && seen.rank)
     text += ", rank "
             + std::to_string(call.is_receiving ? *call.peer : *seen.rank)

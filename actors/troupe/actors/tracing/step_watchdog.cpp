@@ -59,7 +59,9 @@ private:
     step_id id;
     clock::time_point since; ///< not later than this look
     core_times cores;
+    bool was_slowed = false; ///< by slow motion
     bool is_told = false;
+    bool is_stall_told = false;
   };
   /// What the last link of the chain was, when it was first seen so.
   struct last_link {
@@ -103,9 +105,13 @@ private:
       oldest_ = watched_step{id, clock::now(), core_times::now()};
       return;
     }
-    if (oldest_->is_told || clock::now() - oldest_->since < limit_)
+    oldest_->was_slowed = oldest_->was_slowed || op_delay().count() > 0;
+    const auto is_stall = !is_in_slow_motion();
+    if ((is_stall ? oldest_->is_stall_told : oldest_->is_told)
+        || clock::now() - oldest_->since < limit_)
       return;
     oldest_->is_told = true;
+    oldest_->is_stall_told = is_stall;
     const auto all = actors::line_of(chain);
     const auto seen = observe(std::move(chain));
     // The step began before it was seen to wait: with its op, or earlier.
@@ -113,6 +119,25 @@ private:
     tell_("step " + std::to_string(id) + " has not ended for "
           + seconds_text(clock::now() - oldest_->since) + ": "
           + actors::text_of(seen) + " (" + all + ")");
+    if (is_stall)
+      tell_of_stall();
+  }
+
+  /// How much later each op begins. Ops that nobody looks at are not delayed.
+  std::chrono::milliseconds op_delay() const {
+    return watched_.shared_trace()->wants(trace_level::ops)
+             ? watched_.pace().op_delay()
+             : std::chrono::milliseconds{0};
+  }
+
+  /// Whether the step takes long because its ops are delayed: it goes on.
+  bool is_in_slow_motion() const {
+    return oldest_->was_slowed && clock::now() - link_.at < limit_ + op_delay();
+  }
+
+  void tell_of_stall() const {
+    if (about_.stalled)
+      about_.stalled();
   }
 
   /// Tells once of a run that somebody has paused. To other ranks it looks
@@ -149,9 +174,7 @@ private:
     seen.cores = core_times::now().since(oldest_->cores);
     seen.cores_over = clock::now() - oldest_->since;
     seen.rank = about_.rank;
-    // Ops that nobody looks at are not delayed.
-    if (watched_.shared_trace()->wants(trace_level::ops))
-      seen.op_delay = watched_.pace().op_delay();
+    seen.op_delay = op_delay();
     if (about_.usual)
       seen.usual = about_.usual(chain.links.back().handle);
     if (chain.call)
@@ -203,6 +226,7 @@ private:
     seen.rank = about_.rank;
     data_is_told_ = true;
     tell_("no step is under way: " + actors::text_of(seen));
+    tell_of_stall();
   }
 
   /// The step that was watched has ended.

@@ -24,6 +24,11 @@ struct watchdog_context {
   /// How long an op handle usually takes; called on the watchdog's thread, must
   /// not throw. Null: the application does not know.
   std::function<usual_time(handle_id)> usual = {};
+  /// Called behind `tell` when a step does not go on, or does not begin,
+  /// although nobody holds the run up: not for a pause, single steps, slow
+  /// motion (`run_pace`), or the end of what was told. On the watchdog's
+  /// thread; must not throw. Null: nobody wants to know.
+  std::function<void()> stalled = {};
 };
 
 /// Notices that a step does not go on, and tells why: the chain of handles that
@@ -33,9 +38,11 @@ struct watchdog_context {
 ///
 /// It looks at the oldest running step, 16 times per limit and at least once a
 /// second. It tells once per step that takes too long, after the limit and at
-/// most two looks later, and once more when that step has ended. Times are
-/// counted from the first look at the step. A look reads counters of the
-/// running graph: a thousand a second change no step's time measurably.
+/// most two looks later, and once more when that step has ended. A step of
+/// which it has told that it is in slow motion is told again if it does not go
+/// on all the same. Times are counted from the first look at the step. A look
+/// reads counters of the running graph: a thousand a second change no step's
+/// time measurably.
 ///
 /// Thread rule: made and destroyed on any thread, within the life of the
 /// executor (`executor_options::attach` does both).

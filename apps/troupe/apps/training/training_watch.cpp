@@ -35,13 +35,12 @@ std::unique_ptr<step_watchdog> watch_steps(executor& exe, double seconds,
                                            tell_user tell) {
   if (seconds <= 0)
     return nullptr;
+  about.stalled = [&exe, &dumps] {
+    dumps.dump(exe, flight_dumps::cause::slow_step);
+  };
   return std::make_unique<step_watchdog>(
     exe, std::chrono::milliseconds{static_cast<std::int64_t>(seconds * 1000)},
-    [&exe, &dumps, tell = std::move(tell)](const std::string& what) {
-      tell(what);
-      dumps.dump(exe, flight_dumps::cause::slow_step);
-    },
-    std::move(about));
+    std::move(tell), std::move(about));
 }
 
 } // namespace troupe::apps
