@@ -2,8 +2,11 @@
 #include <troupe/dashboard/board.hpp>
 
 #include <troupe/actors/traced_actor.hpp>
+#include <troupe/actors/tracing/step_watchdog.hpp>
 #include <troupe/trace/trace_reader.hpp>
 #include <troupe/training/actors/trainer.hpp>
+#include <troupe/training/data/generator_source.hpp>
+#include <troupe/training/training_session.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
@@ -19,6 +22,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -101,6 +105,14 @@ private:
   std::uint16_t port_ = 0;
   std::string secret_, control_;
 };
+
+/// Checks a list of numbers by the definition that its schema refers to.
+void require_numbers(const json& answer, const json& definition) {
+  const auto& items = definition["items"];
+  for (const auto& value : answer)
+    if (value.is_number() && items.contains("exclusiveMinimum"))
+      CHECK(value > items["exclusiveMinimum"]);
+}
 
 /// Checks that an answer's objects have the properties of their schema, and no
 /// others. Follows lists to their first item.
@@ -235,6 +247,55 @@ TEST_CASE("a trainer's run is shown with an application's actor") {
   b.wait_for([](const json& s) { return s["state"] == "ended"; });
 }
 
+// The example of docs/embedding.md.
+TEST_CASE("an application tells a board what the executor does not know") {
+  asked_board b;
+  board& board = *b;
+  line_batches data;
+  const generated_batches form{.steps_per_epoch = 20, .batch = 4};
+  const auto source = make_generator_source(
+    [&](std::uint64_t, std::uint64_t i) { return data.batch(i); }, form);
+  const auto program = make_line_program();
+  session_options options;
+  options.batches = form;
+
+  options.executor.attach = [&board](executor& exe) -> std::shared_ptr<void> {
+    struct followers {
+      std::unique_ptr<dashboard::board::shown_run> shown;
+      std::unique_ptr<step_watchdog> watchdog; // ends first
+    };
+    auto both = std::make_shared<followers>();
+    both->shown = board.show(exe, "prices");
+    both->watchdog = std::make_unique<step_watchdog>(
+      exe, std::chrono::seconds{60},
+      [&board](const std::string& line) { board.warn(line); });
+    return both;
+  };
+  {
+    training_session session{program, options};
+    const auto first = session.position().steps; // of a run that is resumed
+    training_observer observer;
+    observer.step = [&board, first](const step_metrics& m) {
+      board.tell({.step = m.step - first,
+                  .loss = m.loss,
+                  .samples_per_s = m.samples_per_s,
+                  .learning_rate = 0.1});
+    };
+    session.run(*source, {.epochs = 1}, observer);
+    board.warn("a line for the page");
+    board.fail("the reason of an error");
+  }
+  const auto series = b.get_json("/api/v1/series");
+  CHECK(series["steps"].size() == 20);
+  CHECK(series["loss"][19].is_number());
+  CHECK(series["samples_per_s"][19] > 0);
+  CHECK(series["learning_rate"][19] == 0.1);
+  const auto state = b.get_json("/api/v1/state");
+  CHECK(state["warning"] == "a line for the page");
+  CHECK(state["failure"] == "the reason of an error");
+  CHECK(state["state"] == "failed");
+}
+
 TEST_CASE("a run that ends leaves the one that is shown after it") {
   asked_board b;
   const auto net = make_mlp();
@@ -274,6 +335,15 @@ TEST_CASE("the schema has all that is answered, and nothing else") {
                           ? json::parse(b.obey(R"({"command":"resume"})").body)
                           : b.get_json(path);
     require_same_keys(answer, wanted);
+  }
+  b->tell({.step = 1, .loss = 0.5}); // it is under way: its time is not known
+  const auto series = b.get_json("/api/v1/series");
+  CHECK(series["ms"].size() == 2);
+  for (const auto& [key, wanted] :
+       schema["properties"]["/api/v1/series"]["properties"].items()) {
+    INFO(key);
+    const auto reference = wanted["$ref"].get<std::string>().substr(1);
+    require_numbers(series[key], schema.at(json::json_pointer{reference}));
   }
 }
 
@@ -457,12 +527,26 @@ TEST_CASE("a file is shown whole, and played after it was rewound") {
     b.wait_for([](const json& s) { return s["state"] == "ended"; });
   CHECK(state["steps_ended"] == 2);
   const auto run = b.get_json("/api/v1/run")["run"];
+  // Slow motion, so that the file does not end at once.
+  b.obey(R"({"command":"slow","op_delay_ms":10000})");
   b.obey(R"({"command":"rewind"})");
   CHECK(b.get_json("/api/v1/run")["run"] != run);
-  CHECK(b.get_json("/api/v1/state")["state"] == "paused");
+  CHECK(b.get_json("/api/v1/state")["state"] == "running");
   CHECK(b.get_json("/api/v1/state")["steps_ended"] == 0);
   b.obey(R"({"command":"step"})");
+  CHECK(b.get_json("/api/v1/state")["state"] == "paused");
   CHECK(b.get_json("/api/v1/state")["steps_ended"] == 1);
+}
+
+TEST_CASE("a file that lacks its end is said to be cut") {
+  asked_board b;
+  auto t = recorded();
+  t.is_complete = true;
+  b->show({t});
+  CHECK(b.get_json("/api/v1/run")["cut"] == false);
+  t.is_complete = false;
+  b->show({t});
+  CHECK(b.get_json("/api/v1/run")["cut"] == true);
 }
 
 TEST_CASE("an address that is none is refused") {

@@ -152,7 +152,9 @@ public:
     run_ = source_->head().run;
     if (!command.empty())
       run_.command = command;
-    is_recorded_ = source_->is_recorded();
+    file_ = !source_->is_recorded()       ? recording::none
+            : source_->head().is_complete ? recording::whole
+                                          : recording::cut;
     begin_picture();
     return ++shown_;
   }
@@ -166,6 +168,7 @@ public:
     state_.state =
       state_.failure.empty() ? run_state::ended : run_state::failed;
     state_.busy.assign(state_.busy.size(), 0);
+    state_.delayed.clear();
     source_.reset();
     publish();
   }
@@ -173,9 +176,11 @@ public:
   void tell(const step_report& step) {
     std::lock_guard guard{mutex_};
     if (picture_)
-      picture_->add(step_record{static_cast<std::uint32_t>(step.step), 0,
-                                step.loss, step.samples_per_s,
-                                step.learning_rate});
+      picture_->add(step_record{.step = static_cast<std::uint32_t>(step.step),
+                                .ms = {},
+                                .loss = step.loss,
+                                .own_samples_per_s = step.samples_per_s,
+                                .learning_rate = step.learning_rate});
   }
 
   void fail(const std::string& why) {
@@ -235,6 +240,10 @@ private:
       begin_picture();
     picture_->add(source_->take());
     picture_->add(source_->take_actors());
+    // After the events: what is delayed has not begun in any of them.
+    state_.delayed = source_->delayed_ops();
+    for (const auto& op : state_.delayed)
+      picture_->take_delayed(op.handle, static_cast<std::uint32_t>(op.step));
     state_.now_ns = source_->now_ns();
     state_.lost = source_->lost();
     state_.level = source_->level();
@@ -314,7 +323,7 @@ private:
   std::unique_ptr<live_picture> picture_;
   trace::run_info run_;
   std::vector<trace::run_info> ranks_; // that are shown
-  bool is_recorded_ = false;
+  recording file_ = recording::none;
   std::uint64_t generation_ = 0;
   frame_maker frames_;
   board_state state_;
@@ -341,10 +350,10 @@ web_response board::hub::answer_of_picture(const web_request& request) {
   const auto& path = request.path;
   if (path == "/metrics")
     return {200, "text/plain; version=0.0.4",
-            prometheus_text(*picture_, run_, state_)};
+            prometheus_text(*picture_, run_, state_, ranks_)};
   if (path == "/api/v1/run")
     return json_response(
-      run_answer(run_, ranks_, state_, is_recorded_, request.may_control));
+      run_answer(run_, ranks_, state_, file_, request.may_control));
   if (path == "/api/v1/graph")
     return {200, "application/json", graph_text()};
   if (path == "/api/v1/state")

@@ -35,9 +35,11 @@ void require_safe(const board_options& options);
 
 /// What a training loop knows of a step that has ended.
 struct step_report {
-  step_id step = 0; ///< its number in the executor
-  double loss = 0;  ///< NaN counts as a value: it is marked
-  std::optional<double> samples_per_s;
+  step_id step = 0;                    ///< its number in the executor
+  double loss = 0;                     ///< NaN counts as a value: it is marked
+  std::optional<double> samples_per_s; ///< of this step, 0: it took no time
+                                       ///< that can be measured; what is shown
+                                       ///< is the mean over ten steps
   std::optional<double> learning_rate;
 };
 

@@ -97,7 +97,7 @@ TEST_CASE("a step is told again when its loss is known") {
   picture.add(t.events);
   frame_maker frames;
   frames.next(picture, {});
-  picture.add(step_record{0, 0, 0.25, 10.0, {}});
+  picture.add(step_record{0, {}, 0.25, 10.0, {}});
   const frame_reader f{frames.next(picture, {})};
   CHECK(f.values<double>("step_loss", "f64") == std::vector<double>{0.25});
 }
@@ -107,9 +107,11 @@ TEST_CASE("numbers that are none are null in a series, and marked") {
   live_picture picture{t.graph, {0}, 2};
   picture.add(step_record{0, 1, 0.5, 10.0, 0.1});
   picture.add(step_record{1, 1, nan, 10.0, {}});
+  picture.add(step_record{2, {}, 0.5, 10.0, {}}); // under way
   const auto series = series_answer(picture);
-  CHECK(series["loss"].dump() == "[0.5,null]");
-  CHECK(series["learning_rate"].dump() == "[0.1,null]");
+  CHECK(series["loss"].dump() == "[0.5,null,0.5]");
+  CHECK(series["ms"].dump() == "[1.0,1.0,null]");
+  CHECK(series["learning_rate"].dump() == "[0.1,null,null]");
   CHECK(head_answer(picture, {})["nan_steps"].dump() == "[1]");
 }
 
@@ -399,10 +401,11 @@ TEST_CASE("why a collective waits names the ranks that are missing") {
   chain.call->arrived = {0};
   chain.call->missing = {1, 2};
   const auto why = why_answer(chain);
-  CHECK(why["text"]
-        == "all_reduce#2@cpu:0, step 7: was launched on stream collective and "
-           "is not complete; all_reduce of w@GRAD waits for ranks 1, 2; rank 0 "
-           "has arrived");
+  CHECK(
+    why["text"]
+    == "all_reduce#2@cpu:0, step 7: was launched on stream collective and "
+       "is not complete; all_reduce#2@cpu:0 (all_reduce of w@GRAD) waits for "
+       "ranks 1, 2; rank 0 has arrived");
   CHECK(why["missing_ranks"].dump() == "[1,2]");
   CHECK(why_answer({})["missing_ranks"].empty());
 }

@@ -141,8 +141,8 @@ TEST_CASE("a step's time begins with the end of the step before") {
   r.events().on(0, 1).add(6'000'000, event_kind::step_end);
   r.show();
   REQUIRE(r.picture->steps().size() == 2);
-  CHECK(r.picture->steps()[0].ms == doctest::Approx(3));
-  CHECK(r.picture->steps()[1].ms == doctest::Approx(2));
+  CHECK(r.picture->steps()[0].ms.value() == doctest::Approx(3));
+  CHECK(r.picture->steps()[1].ms.value() == doctest::Approx(2));
   CHECK(r.picture->newest_step() == 1);
   CHECK(r.picture->steps_ended() == 2);
 }
@@ -153,7 +153,7 @@ TEST_CASE("what the training loop knows joins what events tell of a step") {
   r.show();
   r.picture->add(step_record{0, 99, 0.5, 100, 0.01});
   REQUIRE(r.picture->steps().size() == 1);
-  CHECK(r.picture->steps()[0].ms == doctest::Approx(2));
+  CHECK(r.picture->steps()[0].ms.value() == doctest::Approx(2));
   CHECK(r.picture->steps()[0].loss == 0.5);
   r.picture->add(step_record{1, 7, 0.4, 100, 0.01}); // before its events
   CHECK(r.picture->steps()[1].ms == 7);

@@ -36,6 +36,49 @@ TEST_CASE("Prometheus gets types, labels and escaped names") {
   CHECK(has("troupe_worker_busy_seconds_total{rank=\"0\",worker=\"1\"} "));
 }
 
+TEST_CASE("samples per second are those of the latest ten steps") {
+  live_picture picture{two_ops().graph, {0}, 2};
+  // Of two in flight, one ends right after the other: 1000 samples per second.
+  for (std::uint32_t step = 0; step < 20; ++step)
+    picture.add(step_record{step, 1, 0.5, step % 2 == 0 ? 550.0 : 5500.0, {}});
+  CHECK(contains(prometheus_text(picture, {}, {}),
+                 "troupe_samples_per_second{rank=\"0\"} 1000\n"));
+  picture.add(step_record{20, 1, 0.5, {}, {}}); // one that is not known
+  CHECK(contains(prometheus_text(picture, {}, {}),
+                 "troupe_samples_per_second{rank=\"0\"} 1000\n"));
+  for (const auto& one : picture.steps())
+    if (one.step % 2 == 1)
+      CHECK(one.samples_per_s.value() == doctest::Approx(1000));
+  CHECK_FALSE(picture.steps().back().samples_per_s.has_value());
+}
+
+TEST_CASE("a step that took no time counts among those of a second") {
+  live_picture picture{two_ops().graph, {0}, 2};
+  for (std::uint32_t step = 0; step < 10; ++step)
+    picture.add(step_record{step, 1, 0.5, step % 2 == 0 ? 500.0 : 0.0, {}});
+  CHECK(contains(prometheus_text(picture, {}, {}),
+                 "troupe_samples_per_second{rank=\"0\"} 1000\n"));
+}
+
+TEST_CASE("what is of one rank has its label, what is of all has none") {
+  recorded_source source{two_ranks()};
+  live_picture picture{source.head().graph, {0, 1}, source.head().run.workers};
+  picture.add(source.take());
+  const auto text =
+    prometheus_text(picture, source.head().run, {}, source.ranks());
+  const auto has = [&](const std::string& part) {
+    return contains(text, "troupe_" + part);
+  };
+  CHECK(has("info{rank=\"0\",version="));
+  CHECK(has("info{rank=\"1\",version="));
+  CHECK(has("memory_bytes{rank=\"0\",device=\"cpu:0\"} "));
+  CHECK(has("memory_peak_bytes{rank=\"1\",device=\"cpu:1\"} "));
+  CHECK(has("worker_busy_seconds_total{rank=\"0\",worker=\"0\"} "));
+  CHECK(has("worker_busy_seconds_total{rank=\"1\",worker=\"0\"} "));
+  CHECK(has("steps_under_way 0\n"));
+  CHECK(has("op_seconds_total{type=\"send\"} "));
+}
+
 TEST_CASE("Prometheus can compute the mean time of a step") {
   auto t = two_ops();
   live_picture picture{t.graph, {0}, 2};

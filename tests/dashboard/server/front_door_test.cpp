@@ -103,6 +103,17 @@ TEST_CASE("a link gives a cookie and leads to the page, once") {
   CHECK(header_of(again, "Set-Cookie").empty());
 }
 
+TEST_CASE("a used link leads on who may look already, and gives no rights") {
+  doorway at;
+  const auto path = at.path_of(at.door.control_link());
+  CHECK(at.status(at.get(path)) == 303);
+  const auto again = at.judge(at.get(path, at.view_cookie));
+  CHECK(again.answer.status == 303);
+  CHECK(header_of(again, "Location") == "/");
+  CHECK(header_of(again, "Set-Cookie").empty());
+  CHECK(at.status(at.get(path, "troupe_8000=wrong")) == 401);
+}
+
 TEST_CASE("under TLS the cookie is not for other connections") {
   doorway at{{}, true};
   const auto link = at.door.control_link();
@@ -131,7 +142,7 @@ TEST_CASE("without a session people get a page that says how to get one, and "
     CHECK(made.answer.status == 401);
     CHECK(header_of(made, "WWW-Authenticate") == "Bearer");
     CHECK(made.answer.type == type);
-    CHECK(test::contains(made.answer.body, "the link that the command"));
+    CHECK(test::contains(made.answer.body, "the link that the run printed"));
   };
   for (const auto* path : {"/", "/app.js", "/none"})
     refused(path, "text/html; charset=utf-8");

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::dashboard;
@@ -116,6 +118,38 @@ TEST_CASE("a live run can be paused and slowed down, and not rewound") {
   CHECK(source.state() == run_state::idle);
   CHECK(caught([&] { source.obey(command::rewind, 0ms); }).code()
         == errc::invalid_argument);
+}
+
+TEST_CASE("a run is pausing until no step is under way, and what is delayed "
+          "runs") {
+  const auto net = make_mlp();
+  executor exe(net.main, options_for(net));
+  live_source source{exe};
+  live_picture picture{source.head().graph, {0}, 2};
+  source.watch(true);
+  source.obey(command::slow, 10min);
+  const auto step = exe.submit(net.batch(0, 8));
+  source.obey(command::pause, 0ms);
+  CHECK(source.state() == run_state::pausing);
+  std::vector<delayed_op> delayed;
+  while (delayed.empty())
+    delayed = source.delayed_ops();
+  picture.add(source.take());
+  const auto op = delayed[0].handle;
+  CHECK(picture.states()[op] != handle_state::runs);
+  picture.take_delayed(op, static_cast<std::uint32_t>(delayed[0].step));
+  CHECK(picture.states()[op] == handle_state::runs);
+  source.obey(command::slow, 0ms);
+  while (exe.stats().steps <= step) {
+    exe.pace().interrupt(); // an op may begin to wait after an interrupt
+    std::this_thread::sleep_for(1ms);
+  }
+  exe.wait(step);
+  CHECK(source.state() == run_state::paused);
+  picture.add(source.take());
+  picture.take_delayed(op, static_cast<std::uint32_t>(step)); // seen too late
+  CHECK(picture.states()[op] == handle_state::is_done);
+  source.obey(command::resume, 0ms);
 }
 
 TEST_CASE("why a handle waits is asked of the run itself") {

@@ -67,15 +67,16 @@ TEST_CASE("at first all events of a file are there") {
   CHECK(s.now_ns() == two_steps().events.back().time);
 }
 
-TEST_CASE("a run that is rewound goes on step by step") {
+TEST_CASE("a run that is rewound plays, and goes on step by step") {
   recorded_source s{{two_steps()}, &time_of_test};
   s.take();
   const auto generation = s.generation();
   s.obey(command::rewind, 0ms);
   CHECK(s.generation() > generation);
-  CHECK(s.state() == run_state::paused);
-  CHECK(s.take().empty());
+  CHECK(s.state() == run_state::running);
+  CHECK(steps_in(s.take()) == 0); // no time has passed
   s.obey(command::step, 0ms);
+  CHECK(s.state() == run_state::paused);
   const auto first = s.take();
   CHECK(steps_in(first) == 1);
   CHECK(first.back().kind == event_kind::step_end);
@@ -94,8 +95,8 @@ TEST_CASE("a run that is rewound is played as fast as it was recorded") {
     e.time = 3'600'000'000'000 + e.time * 1'000'000; // 10 ns become 10 ms
   recorded_source s{{t}, &time_of_test};
   CHECK(ops_in(s.take()) == 6);
+  s.obey(command::pause, 0ms);
   s.obey(command::rewind, 0ms);
-  s.obey(command::resume, 0ms);
   CHECK(ops_in(s.take()) == 0);
   shown_time += 10ms;
   CHECK(ops_in(s.take()) == 1);
@@ -124,7 +125,6 @@ TEST_CASE("a slow run shows an op per delay") {
   recorded_source s{{two_steps()}, &time_of_test};
   s.obey(command::rewind, 0ms);
   s.obey(command::slow, 100ms);
-  s.obey(command::resume, 0ms);
   CHECK(ops_in(s.take()) == 0);
   shown_time += 101ms;
   CHECK(ops_in(s.take()) == 1);

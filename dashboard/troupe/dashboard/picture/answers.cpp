@@ -158,6 +158,15 @@ std::string_view name_of(actors::progress p) {
   }
 }
 
+/// What a worker runs, or is about to begin. `no_handle`: nothing.
+handle_id op_on(std::size_t worker, const live_picture& picture,
+                const board_state& state) {
+  const auto found =
+    std::ranges::find(state.delayed, worker, &delayed_op::worker);
+  return found == state.delayed.end() ? picture.slices().running_on(worker)
+                                      : found->handle;
+}
+
 /// Steps whose loss is not a number, ascending: the first one, which says where
 /// it began, and the newest ones.
 std::vector<std::uint32_t> nan_steps(const live_picture& picture) {
@@ -184,6 +193,7 @@ std::uint64_t messages_of_steps(const live_picture& picture) {
 std::string_view to_string(run_state state) noexcept {
   switch (state) {
   case run_state::running: return "running";
+  case run_state::pausing: return "pausing";
   case run_state::paused: return "paused";
   case run_state::ended: return "ended";
   case run_state::failed: return "failed";
@@ -193,7 +203,7 @@ std::string_view to_string(run_state state) noexcept {
 
 json run_answer(const trace::run_info& run,
                 const std::vector<trace::run_info>& ranks,
-                const board_state& state, bool is_recorded, bool may_control) {
+                const board_state& state, recording file, bool may_control) {
   auto shown = json::array();
   for (const auto& rank : ranks)
     shown.push_back({{"rank", rank.process},
@@ -210,7 +220,8 @@ json run_answer(const trace::run_info& run,
           {"ranks", std::move(shown)},
           {"workers", run.workers},
           {"strategy", run.strategy},
-          {"recorded", is_recorded},
+          {"recorded", file != recording::none},
+          {"cut", file == recording::cut},
           {"may_control", may_control}};
 }
 
@@ -257,7 +268,7 @@ json series_answer(const live_picture& picture) {
        rate = json::array(), learning_rate = json::array();
   for (const auto& s : picture.steps()) {
     steps.push_back(s.step);
-    ms.push_back(s.ms);
+    ms.push_back(number_or_null(s.ms));
     loss.push_back(number_or_null(s.loss));
     rate.push_back(number_or_null(s.samples_per_s));
     learning_rate.push_back(number_or_null(s.learning_rate));
@@ -378,7 +389,7 @@ json paused_answer(const live_picture& picture, actors::wait_chain chain) {
 json head_answer(const live_picture& picture, const board_state& state) {
   auto workers = json::array();
   for (std::size_t w = 0; w < picture.workers(); ++w) {
-    const auto op = picture.slices().running_on(w);
+    const auto op = op_on(w, picture, state);
     workers.push_back({{"busy", w < state.busy.size() ? state.busy[w] : 0.0},
                        {"op", op == no_handle ? json(-1) : json(op)}});
   }

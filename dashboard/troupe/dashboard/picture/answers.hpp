@@ -14,6 +14,13 @@
 
 namespace troupe::dashboard {
 
+/// Whether what is shown is a file.
+enum class recording : std::uint8_t {
+  none,  ///< a run
+  whole, ///< a file, or several
+  cut,   ///< one lacks its end: its run was killed, or still writes it
+};
+
 // What the dashboard answers, as docs/dashboard.md describes it. All are
 // functions of a picture at rest.
 
@@ -22,7 +29,7 @@ namespace troupe::dashboard {
 /// @param may_control whether whoever asks may
 nlohmann::json run_answer(const trace::run_info& run,
                           const std::vector<trace::run_info>& ranks,
-                          const board_state& state, bool is_recorded,
+                          const board_state& state, recording file,
                           bool may_control);
 /// Readiness messages of the steps that have ended, recorded or not.
 std::uint64_t messages_of_steps(const live_picture& picture);
@@ -76,10 +83,14 @@ private:
   std::uint64_t steps_told_ = 0;
 };
 
-/// As Prometheus reads it (text format 0.0.4).
+/// As Prometheus reads it (text format 0.0.4). What is of one rank has its
+/// label `rank`; what is of several ranks together has none.
+/// @param ranks whose events the picture has, in the order of their workers;
+///   empty: `run` alone
 std::string prometheus_text(const live_picture& picture,
                             const trace::run_info& run,
-                            const board_state& state);
+                            const board_state& state,
+                            const std::vector<trace::run_info>& ranks = {});
 
 /// Why a handle waits, as far as the picture tells: for runs that are no more.
 actors::wait_chain why_in(const live_picture& picture, handle_id id);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/actors/steps/run_pace.hpp>
 #include <troupe/base/ids.hpp>
 #include <troupe/base/recorder.hpp>
 
@@ -15,6 +16,7 @@ namespace troupe::dashboard {
 enum class run_state : std::uint8_t {
   idle,    ///< no step is under way, and none has begun
   running, ///< steps are under way, or will be
+  pausing, ///< somebody has paused it, and steps that had begun go on
   paused,  ///< somebody has paused it
   ended,
   failed,
@@ -48,6 +50,7 @@ struct board_state {
   std::vector<double> busy; ///< by worker: share of its time in ops
   /// How much later each op begins, for those who look.
   std::int64_t op_delay_ms = 0;
+  std::vector<delayed_op> delayed; ///< ops that are delayed now
 };
 
 } // namespace troupe::dashboard

@@ -62,7 +62,7 @@ void add_steps(frame_writer& frame, const live_picture& picture,
        ++i) {
     const auto& s = picture.steps()[i];
     number.push_back(s.step);
-    ms.push_back(s.ms);
+    ms.push_back(s.ms.value_or(unknown));
     loss.push_back(s.loss.value_or(unknown));
     rate.push_back(s.samples_per_s.value_or(unknown));
     learning_rate.push_back(s.learning_rate.value_or(unknown));

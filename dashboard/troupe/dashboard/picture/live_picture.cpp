@@ -156,11 +156,22 @@ void live_picture::add_message(const trace_event& e) {
 
 void live_picture::begin_run(const trace_event& e) {
   has_ops_ = true;
-  if (e.from >= states_.size() || e.step + 1 < step_of_[e.from])
+  if (e.from < states_.size())
+    run_in(e.from, e.step);
+}
+
+void live_picture::run_in(handle_id op, std::uint32_t step) {
+  if (step + 1 < step_of_[op])
     return;
-  if (e.step + 1 > step_of_[e.from])
-    reach(e.from, e.step);
-  states_[e.from] = handle_state::runs;
+  if (step + 1 > step_of_[op])
+    reach(op, step);
+  states_[op] = handle_state::runs;
+}
+
+void live_picture::take_delayed(handle_id op, std::uint32_t step) {
+  // Its run can be in events that were taken later than its delay was seen.
+  if (step_of_[op] != step + 1 || states_[op] != handle_state::is_done)
+    run_in(op, step);
 }
 
 void live_picture::end_run(const trace_event& e) {
@@ -205,13 +216,38 @@ void live_picture::end_step(const trace_event& e) {
 
 void live_picture::add(const step_record& known) {
   auto& record = record_of(known.step);
-  const auto ms = record.ms > 0 ? record.ms : known.ms;
+  const auto ms = record.ms ? record.ms : known.ms;
   if (known.has_nan() && !record.has_nan()) {
     ++nan_steps_;
     first_nan_ = std::min(first_nan_.value_or(known.step), known.step);
   }
   record = known;
   record.ms = ms;
+  measure_speeds(known.step);
+}
+
+/// Of the step, and of later ones that it belongs to.
+void live_picture::measure_speeds(std::uint32_t from_step) {
+  const auto first = static_cast<std::size_t>(
+    std::ranges::lower_bound(steps_, from_step, {}, &step_record::step)
+    - steps_.begin());
+  for (auto at = first; at < std::min(steps_.size(), first + steps_of_speed);
+       ++at)
+    steps_[at].samples_per_s = mean_speed(at);
+}
+
+/// Samples by time: the steps are of the same size.
+std::optional<double> live_picture::mean_speed(std::size_t at) const {
+  if (!steps_[at].own_samples_per_s)
+    return {};
+  double time = 0;
+  double steps = 0;
+  for (auto i = at + 1 - std::min(at + 1, steps_of_speed); i <= at; ++i)
+    if (const auto& own = steps_[i].own_samples_per_s) {
+      time += *own > 0 ? 1 / *own : 0;
+      ++steps;
+    }
+  return time > 0 ? std::optional{steps / time} : std::nullopt;
 }
 
 step_record& live_picture::record_of(std::uint32_t step) {
@@ -224,7 +260,7 @@ step_record& live_picture::record_of(std::uint32_t step) {
     steps_.pop_front();
   return *steps_.insert(
     std::ranges::lower_bound(steps_, step, std::less<>{}, &step_record::step),
-    {step, 0, {}, {}, {}});
+    {.step = step});
 }
 
 std::optional<std::size_t> live_picture::edge_between(handle_id from,

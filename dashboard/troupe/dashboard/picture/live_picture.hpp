@@ -29,10 +29,15 @@ enum class handle_state : std::uint8_t {
 /// What a step was, as far as it is known.
 struct step_record {
   std::uint32_t step = 0;
-  double ms = 0;
-  std::optional<double> loss;
-  std::optional<double> samples_per_s;
-  std::optional<double> learning_rate;
+  std::optional<double> ms = {}; ///< none while the step is under way
+  std::optional<double> loss = {};
+  /// As the training loop told it: of this step alone. Of steps in flight
+  /// together, one can end right after the other, so it says little; 0: no
+  /// time was measured.
+  std::optional<double> own_samples_per_s = {};
+  std::optional<double> learning_rate = {};
+  /// Over the last ten steps, this one included; by the picture.
+  std::optional<double> samples_per_s = {};
 
   /// True if the loss is known, and not a number.
   bool has_nan() const noexcept;
@@ -50,6 +55,8 @@ class live_picture {
 public:
   static constexpr std::size_t kept_slices = 20'000;
   static constexpr std::size_t kept_steps = 10'000;
+  /// Of how many steps `step_record::samples_per_s` is the mean.
+  static constexpr std::size_t steps_of_speed = 10;
 
   /// @param processes of which the events are
   /// @param workers as many as these processes have
@@ -63,7 +70,8 @@ public:
   void add(std::span<const trace_event> events);
   /// Adds what is new of the application's actors.
   void add(const actor_table::changes& found);
-  /// Adds what the training loop knows of a step that has ended.
+  /// Adds what the training loop knows of a step that has ended. Of its time,
+  /// events know better.
   void add(const step_record& known);
 
   const trace::graph_info& graph() const noexcept { return graph_; }
@@ -77,6 +85,9 @@ public:
   std::span<const handle_state> states() const noexcept { return states_; }
   /// Messages that have arrived in the handle's step.
   std::span<const std::uint16_t> arrived() const noexcept { return arrived_; }
+  /// A worker has taken the op, and is to begin it later (`run_pace`): until
+  /// its begin, too, it is shown as running.
+  void take_delayed(handle_id op, std::uint32_t step);
   /// How often an op has run, or a variable was ready.
   std::span<const std::uint32_t> runs() const noexcept { return runs_; }
   /// By edge of the graph: messages so far.
@@ -149,6 +160,7 @@ private:
   void add(const trace_event& e);
   void add_message(const trace_event& e);
   void begin_run(const trace_event& e);
+  void run_in(handle_id op, std::uint32_t step);
   void end_run(const trace_event& e);
   void begin_step(const trace_event& e);
   void end_step(const trace_event& e);
@@ -156,6 +168,8 @@ private:
   void reach(handle_id id, std::uint32_t step);
   void become_ready(handle_id id);
   step_record& record_of(std::uint32_t step);
+  void measure_speeds(std::uint32_t from_step);
+  std::optional<double> mean_speed(std::size_t at) const;
   std::optional<std::size_t> edge_between(handle_id from, handle_id to) const;
 
   trace::graph_info graph_;

@@ -40,11 +40,16 @@ std::string text_of(double value) {
   return {buffer, end};
 }
 
-/// Writes metrics of one run, each with the labels of the run.
+std::string rank_label(std::size_t rank) {
+  return "rank=\"" + std::to_string(rank) + "\"";
+}
+
+/// Writes metrics of one run. A value is of one rank, or of all that are shown
+/// together: then it has a rank only if that is a single one.
 class metric_writer {
 public:
-  explicit metric_writer(const trace::run_info& run)
-    : run_("rank=\"" + std::to_string(run.process) + "\"") {}
+  explicit metric_writer(const std::vector<trace::run_info>& ranks)
+    : run_(ranks.size() == 1 ? rank_label(ranks.front().process) : "") {}
 
   void begin(std::string_view name, std::string_view type,
              std::string_view help) {
@@ -52,9 +57,9 @@ public:
     text_ += "# HELP troupe_" + name_ + " " + std::string{help} + "\n";
     text_ += "# TYPE troupe_" + name_ + " " + std::string{type} + "\n";
   }
-  void value(double v, const std::string& labels = {}) {
-    text_ += "troupe_" + name_ + "{" + run_ + (labels.empty() ? "" : ",")
-             + labels + "} " + text_of(v) + "\n";
+  void value(double v, const std::string& labels = {}) { put(v, run_, labels); }
+  void value_of_rank(std::size_t rank, double v, const std::string& labels) {
+    put(v, rank_label(rank), labels);
   }
   void single(std::string_view name, std::string_view type,
               std::string_view help, double v) {
@@ -64,6 +69,13 @@ public:
   std::string take() { return std::move(text_); }
 
 private:
+  void put(double v, const std::string& rank, const std::string& labels) {
+    const auto all =
+      rank + (rank.empty() || labels.empty() ? "" : ",") + labels;
+    text_ += "troupe_" + name_ + (all.empty() ? "" : "{" + all + "}") + " "
+             + text_of(v) + "\n";
+  }
+
   std::string run_;
   std::string name_;
   std::string text_;
@@ -72,6 +84,9 @@ private:
 std::string label(std::string_view name, std::string_view value) {
   return std::string{name} + "=\"" + escaped(value) + "\"";
 }
+
+/// In the order of their workers; at least one.
+using ranks_of_run = std::vector<trace::run_info>;
 
 void add_training(metric_writer& out, const live_picture& picture) {
   const auto& steps = picture.steps();
@@ -85,7 +100,8 @@ void add_training(metric_writer& out, const live_picture& picture) {
   if (const auto* s =
         newest([](auto& r) { return r.samples_per_s.has_value(); }))
     out.single("samples_per_second", "gauge",
-               "Samples per second in the newest step.", *s->samples_per_s);
+               "Samples per second over the latest ten steps.",
+               *s->samples_per_s);
   if (const auto* s =
         newest([](auto& r) { return r.learning_rate.has_value(); }))
     out.single("learning_rate", "gauge", "Learning rate of the newest step.",
@@ -93,22 +109,29 @@ void add_training(metric_writer& out, const live_picture& picture) {
 }
 
 /// Nothing is known before somebody has looked.
-void add_devices(metric_writer& out, const live_picture& picture) {
+void add_devices(metric_writer& out, const live_picture& picture,
+                 const ranks_of_run& ranks) {
   if (!picture.has_ops())
     return;
   const auto& devices = picture.graph().devices;
+  const auto& ranks_of_devices = picture.graph().process_of_device;
+  const auto rank_of = [&](std::size_t device) {
+    return device < ranks_of_devices.size() ? ranks_of_devices[device]
+                                            : ranks.front().process;
+  };
   out.begin("memory_bytes", "gauge",
             "Bytes of temporaries and feeds on a device.");
   for (std::size_t d = 0; d < devices.size(); ++d)
     if (picture.has_device(d))
-      out.value(static_cast<double>(picture.memory().bytes(d)),
-                label("device", devices[d]));
+      out.value_of_rank(rank_of(d),
+                        static_cast<double>(picture.memory().bytes(d)),
+                        label("device", devices[d]));
   out.begin("memory_peak_bytes", "gauge",
             "The most bytes of temporaries and feeds so far.");
   for (std::size_t d = 0; d < devices.size(); ++d)
     if (picture.has_device(d))
-      out.value(static_cast<double>(picture.peak_bytes(d)),
-                label("device", devices[d]));
+      out.value_of_rank(rank_of(d), static_cast<double>(picture.peak_bytes(d)),
+                        label("device", devices[d]));
 }
 
 void add_collectives(metric_writer& out, const live_picture& picture) {
@@ -128,7 +151,8 @@ void add_collectives(metric_writer& out, const live_picture& picture) {
              ns / 1e9);
 }
 
-void add_workers(metric_writer& out, const live_picture& picture) {
+void add_workers(metric_writer& out, const live_picture& picture,
+                 const ranks_of_run& ranks) {
   if (!picture.has_ops())
     return;
   out.begin("worker_busy_seconds_total", "counter",
@@ -137,10 +161,15 @@ void add_workers(metric_writer& out, const live_picture& picture) {
   // Of an op that runs, a part may be counted that the op's end takes back: a
   // counter must not fall.
   constexpr std::uint64_t none_that_runs = 0;
-  for (std::size_t w = 0; w < picture.workers(); ++w)
-    out.value(static_cast<double>(picture.slices().busy_ns(w, none_that_runs))
-                / 1e9,
-              label("worker", std::to_string(w)));
+  auto rank = ranks.begin();
+  for (std::size_t w = 0, first = 0; w < picture.workers(); ++w) {
+    while (rank + 1 != ranks.end() && w >= first + rank->workers)
+      first += rank++->workers;
+    out.value_of_rank(
+      rank->process,
+      static_cast<double>(picture.slices().busy_ns(w, none_that_runs)) / 1e9,
+      label("worker", std::to_string(w - first)));
+  }
 }
 
 /// An application has ops of its own: types beyond the first ones count as one.
@@ -246,12 +275,17 @@ void add_actors(metric_writer& out, const live_picture& picture,
 
 std::string prometheus_text(const live_picture& picture,
                             const trace::run_info& run,
-                            const board_state& state) {
-  metric_writer out{run};
+                            const board_state& state,
+                            const std::vector<trace::run_info>& several) {
+  const auto ranks = several.empty() ? ranks_of_run{run} : several;
+  metric_writer out{ranks};
   out.begin("info", "gauge", "What runs.");
-  out.value(1, label("version", run.version) + ","
-                 + label("command", run.command) + "," + label("host", run.host)
-                 + "," + label("state", to_string(state.state)));
+  for (const auto& rank : ranks)
+    out.value_of_rank(rank.process, 1,
+                      label("version", rank.version) + ","
+                        + label("command", run.command) + ","
+                        + label("host", rank.host) + ","
+                        + label("state", to_string(state.state)));
   out.single("steps_total", "counter", "Steps that have ended.",
              static_cast<double>(picture.steps_ended()));
   out.single("step_seconds_total", "counter",
@@ -270,11 +304,11 @@ std::string prometheus_text(const live_picture& picture,
   out.single("warnings_total", "counter",
              "Warnings of the run: steps that do not go on, slow ranks.",
              static_cast<double>(state.warnings));
-  add_devices(out, picture);
+  add_devices(out, picture, ranks);
   add_op_types(out, picture);
   add_collectives(out, picture);
   add_actors(out, picture, state);
-  add_workers(out, picture);
+  add_workers(out, picture, ranks);
   out.single("dashboard_cpu_seconds_total", "counter",
              "Processor time that the dashboard has taken.", state.cpu_seconds);
   out.single("dashboard_watchers", "gauge", "Pages that watch.",

@@ -22,8 +22,15 @@ verdict page_answer(unsigned status, const std::string& paragraph) {
   verdict made;
   made.answer = {status, "text/html; charset=utf-8",
                  "<!doctype html>\n<html lang=\"en\"><head><meta "
-                 "charset=\"utf-8\"><title>Troupe</title></head><body><p>"
+                 "charset=\"utf-8\"><title>Troupe</title><link rel=\"icon\" "
+                 "href=\"data:,\"></head><body><p>"
                    + paragraph + "</p></body></html>\n"};
+  return made;
+}
+
+verdict to_the_page() {
+  auto made = page_answer(303, "The dashboard is <a href=\"/\">here</a>.");
+  made.headers.emplace_back("Location", "/");
   return made;
 }
 
@@ -129,7 +136,7 @@ verdict front_door::judge(const request_head& head,
     return plain_answer(200, "ok");
   if (const auto token = target->query.find("token");
       path == "/" && head.method == "GET" && token != target->query.end())
-    return let_in(token->second, now);
+    return let_in(token->second, right_of(head), now);
   const auto has = right_of(head);
   if (has == right::none)
     return refuse_unknown(head, path, now);
@@ -159,16 +166,18 @@ front_door::refuse_stranger(const request_head& head) const {
   return std::nullopt;
 }
 
-verdict front_door::let_in(const std::string& token,
+/// A used link leads on whoever may look already, with the rights of before.
+verdict front_door::let_in(const std::string& token, right has,
                            rate_limit::time_point now) {
   const auto gets = access_.redeem(token);
+  if (gets == right::none && has != right::none)
+    return to_the_page();
   if (gets == right::none)
     return failures_.allows(now) ? without_access(page_answer(
              401, "This link does not open the dashboard, or did so "
                   "before. A link opens it once."))
                                  : too_many_failures();
-  verdict in = page_answer(303, "The dashboard is <a href=\"/\">here</a>.");
-  in.headers.emplace_back("Location", "/");
+  auto in = to_the_page();
   in.headers.emplace_back("Set-Cookie",
                           cookie_name_ + "=" + access_.cookie_of(gets)
                             + "; Path=/; HttpOnly; SameSite=Strict"
@@ -194,18 +203,18 @@ verdict front_door::refuse_unknown(const request_head& head,
     return too_many_failures();
   if (!is_for_programs(path))
     return without_access(page_answer(
-      401, "Open the dashboard with the link that the command printed on "
-           "stderr: it has a token. A link opens the dashboard once, in one "
+      401, "Open the dashboard with the link that the run printed when it "
+           "began: it has a token. A link opens the dashboard once, in one "
            "browser. Programs show the secret of the token file instead, as "
            "<code>Authorization: Bearer SECRET</code>."));
   return without_access(plain_answer(
     401, !shows_secret
-           ? "open the dashboard with the link that the command printed, or "
+           ? "open the dashboard with the link that the run printed, or "
              "show the secret of its token file"
          : bearer_in(head.authorization)
            ? "this is not the secret of the token file"
            : "this cookie is of another run, or of an earlier one: open the "
-             "link that the command printed"));
+             "link that the run printed"));
 }
 
 std::string front_door::view_link() const {

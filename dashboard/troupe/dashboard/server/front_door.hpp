@@ -61,7 +61,8 @@ public:
 
 private:
   std::optional<verdict> refuse_stranger(const request_head& head) const;
-  verdict let_in(const std::string& token, rate_limit::time_point now);
+  verdict let_in(const std::string& token, right has,
+                 rate_limit::time_point now);
   right right_of(const request_head& head) const;
   verdict refuse_unknown(const request_head& head, const std::string& path,
                          rate_limit::time_point now);

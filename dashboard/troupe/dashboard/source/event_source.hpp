@@ -23,7 +23,7 @@ enum class command : std::uint8_t {
   resume, ///< also from a single step
   step,   ///< one more step, then pause
   slow,   ///< each op begins so much later
-  rewind, ///< back to the begin, paused; of a recorded run
+  rewind, ///< plays from the begin; of a recorded run
   dump,   ///< writes what the flight recorder holds; of a live run
 };
 
@@ -62,6 +62,9 @@ public:
   /// The state by what the source knows; `idle` if the picture knows more.
   virtual run_state state() const = 0;
   virtual std::chrono::milliseconds op_delay() const = 0;
+  /// The ops that are delayed now. None of a file: its ops are delayed with
+  /// their events.
+  virtual std::vector<delayed_op> delayed_ops() const { return {}; }
 
   /// Throws error(not_found) for handles that the process does not have.
   virtual actors::wait_chain why(const live_picture& picture,

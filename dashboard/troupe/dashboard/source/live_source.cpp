@@ -56,11 +56,17 @@ std::uint64_t live_source::now_ns() const {
 }
 
 run_state live_source::state() const {
-  return of_.pace().is_paused() ? run_state::paused : run_state::idle;
+  if (!of_.pace().is_paused())
+    return run_state::idle;
+  return of_.why().links.empty() ? run_state::paused : run_state::pausing;
 }
 
 std::chrono::milliseconds live_source::op_delay() const {
   return of_.pace().op_delay();
+}
+
+std::vector<delayed_op> live_source::delayed_ops() const {
+  return of_.pace().delayed_ops();
 }
 
 actors::wait_chain live_source::why(const live_picture&,

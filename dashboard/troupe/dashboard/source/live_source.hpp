@@ -26,6 +26,7 @@ public:
   trace_level level() const override { return of_.trace().level(); }
   run_state state() const override;
   std::chrono::milliseconds op_delay() const override;
+  std::vector<delayed_op> delayed_ops() const override;
   actors::wait_chain why(const live_picture& picture,
                          std::optional<handle_id> id) const override;
   std::vector<actors::collective_wait> collectives() const override {

@@ -132,7 +132,9 @@ recorded_source::obey(command what, std::chrono::milliseconds delay) {
     // What a flight recorder has held begins long after the run.
     now_ns_ = trace_.events.empty() ? 0 : trace_.events.front().time;
     unspent_ = {};
-    is_paused_ = is_played_ = true;
+    is_paused_ = wants_step_ = false;
+    is_played_ = true;
+    last_ = now_();
     break;
   case command::dump:
     throw error(errc::invalid_argument, "this run is in a file already");
