@@ -6,6 +6,7 @@ set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
 set(type_js "text/javascript; charset=utf-8")
 set(type_json "application/json")
+set(type_svg "image/svg+xml")
 set(rows "")
 string(REPLACE "|" ";" names "${FILES}")
 foreach(name IN LISTS names)
@@ -33,6 +34,8 @@ ${rows}};
 const page_file* find_page_file(std::string_view path) noexcept {
   if (path == \"/\")
     path = \"/index.html\";
+  else if (path == \"/favicon.ico\") // asked for beside answers that are no page
+    path = \"/favicon.svg\";
   for (const auto& file : files)
     if (file.path == path)
       return &file;

@@ -18,7 +18,7 @@ from synthetic_run import SyntheticRun
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "dashboard/troupe/dashboard/page"
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-         ".css": "text/css; charset=utf-8"}
+         ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
           "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 FRAMES_PER_S = 10

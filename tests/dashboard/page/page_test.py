@@ -58,6 +58,34 @@ Promise.all(modules).then(([{slices, PENDING, PARCEL, NO_WORKER}, {flow_to}, {ti
 });
 """
 
+# Three slices in flight, of which two overlap: their lanes, and the rows.
+LANES = """
+const done = arguments[0];
+const modules = ['slices', 'timeline_rows'].map(name => import(`/${name}.js`));
+Promise.all(modules).then(([{slices, PENDING, NO_WORKER}, {timeline_rows}]) => {
+  const graph = {handles: [{type: 'send', device: 0, op: true}], devices: ['cpu:0']};
+  const store = {graph, slices: new slices(), run: {workers: 1, ranks: [{rank: 0, workers: 1}]}};
+  const rows = new timeline_rows(store);
+  for (const [begin, length] of [[0, 5], [3, 6], [10, 2]]) {
+    store.slices.add(begin, length, 0, NO_WORKER, 1, PENDING);
+    rows.update();
+  }
+  done([[...store.slices.lane.slice(0, 3)], rows.rows.map(({text, lanes}) => [text, lanes])]);
+});
+"""
+
+# A step whose time and loss come with a later frame, after the next step's.
+LATER = """
+const done = arguments[0];
+import('/series.js').then(({series}) => {
+  const all = new series();
+  all.add(1, NaN, NaN, NaN, NaN);
+  all.add(2, 0.5, 6, 1, 1);
+  all.add(1, 0.5, 5, 1, 1);
+  done([all.steps, all.ms]);
+});
+"""
+
 # Texts of the rows of a timeline of the page's slices: by worker, and by stream. The
 # page's own objects are not in reach: the server is asked for the same.
 ROWS = """
@@ -271,10 +299,10 @@ class PageTest(PageCase):
                         ["cpu:1", f"{used:.1f} MiB", "58.2 MiB"])
         self.wait_equal(lambda: self.rows("progress", "What holds it")[0],
                         ["cpu:0", "conv_1.tmp_0", "16.0 MiB"])
-        rates = series["samples_per_s"][-10:]
         speed = self.script("return import('/format.js').then(m => m.short(arguments[0]))",
-                            len(rates) / sum(1 / rate for rate in rates))
+                            series["samples_per_s"][-1])
         self.wait_equal(lambda: self.text(".curve:nth-of-type(3) .value"), speed)
+        self.assertEqual(self.rows("progress", "Last steps")[0][4], speed)
         # All curves show the values of the step under the pointer.
         canvas = self.find(".curve canvas")
         ActionChains(self.driver).move_to_element_with_offset(
@@ -491,7 +519,7 @@ class PageTest(PageCase):
         sent = self.server.change(lambda run: run.actors())
         self.wait_equal(
             lambda: dict(self.rows("actors", "Actors and messages")),
-            {"Actors": str(sent["actors"]), "Op actors": str(sent["op_actors"]),
+            {"Actors of the graph": str(sent["actors"]), "Op actors": str(sent["op_actors"]),
              "Variable actors": str(sent["variable_actors"]),
              "Stream actors": str(sent["stream_actors"]), "Application actors": "3",
              "Messages": f"{sent['messages']:,}",
@@ -650,6 +678,41 @@ class PageTest(PageCase):
         self.wait(lambda: "Nothing has run yet." in self.text("#view_timeline"), "no slices")
         self.show("progress")
         self.wait(lambda: len(self.rows("progress", "Last steps")) == 12, "steps")
+
+    def test_a_file_that_lacks_ops_or_its_end_says_so(self):
+        run = SyntheticRun()
+        run.level, run.has_values = "steps", False
+        own = run.run_json
+        run.run_json = lambda: {**own(), "recorded": True, "cut": True}
+        run.why = lambda _: {"links": [], "missing": "", "missing_ranks": [], "text": ""}
+        run.collectives = lambda: []
+        self.open(run)
+        self.wait(lambda: self.text("#connection") == "a file", "a file")
+        self.assertIn("the file is cut", self.text("#run_line"))
+        for view in ("graph", "timeline", "why", "progress", "collectives"):
+            self.show(view)
+            self.wait(lambda: "record with --trace-level ops" in self.text(f"#view_{view}"), view)
+        self.show("progress")
+        self.wait_equal(
+            lambda: [self.text(f".curve:nth-of-type({n}) .empty") for n in (1, 2, 3, 4)],
+            3 * ["A file of a run does not have this."] + [None])
+
+    def test_a_run_that_is_pausing_can_be_resumed(self):
+        self.open()
+        self.wait_live()
+        self.server.change(lambda run: setattr(run, "state", "pausing"))
+        self.wait(lambda: self.head()["state"].endswith("pausing"), "pausing")
+        self.assertEqual(self.text("#controls button"), "Resume")
+
+    def test_slices_of_a_row_that_overlap_have_lanes(self):
+        self.open()
+        lanes, rows = self.driver.execute_async_script(LANES)
+        self.assertEqual(lanes, [0, 1, 0])
+        self.assertEqual(rows, [["worker 0", 1], ["cpu:0 in flight", 2]])
+
+    def test_what_is_known_of_a_step_later_is_shown(self):
+        self.open()
+        self.assertEqual(self.driver.execute_async_script(LATER), [[1, 2], [5, 6]])
 
     def test_a_failure_is_said(self):
         self.open()

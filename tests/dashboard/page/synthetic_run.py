@@ -275,6 +275,7 @@ class SyntheticRun:
         self.failure = ""
         self.warning, self.warning_ms, self.warnings = "", 0, 0
         self.level = "messages"  # or "steps": then nothing is known of handles
+        self.has_values = True  # else as a file: no losses, rates and samples per second
         self.op_delay_ms = 0
         self.time_ms = 0.0
         self.sequence = 0
@@ -366,12 +367,14 @@ class SyntheticRun:
 
     def _end_step(self, plan):
         loss = 2.3 * math.exp(-self.step / 120) + 0.15 + 0.06 * math.sin(self.step * 1.7)
-        if self.step % 37 == 21:
+        if self.step % 37 == 21 and self.has_values:
             loss = math.nan
             self.nan_steps.append(self.step)
         if self.step % 37 == 9:
             loss = math.nan  # no loss was fetched, which is no news
         row = (self.step, plan.length, loss, 64000 / plan.length, 0.001 * 0.99 ** (self.step // 8))
+        if not self.has_values:
+            row = (self.step, plan.length, math.nan, math.nan, math.nan)
         self._new_steps.append(row)
         for name, value in zip(("steps", "ms", "loss", "samples_per_s", "learning_rate"), row):
             self.series[name].append(value)

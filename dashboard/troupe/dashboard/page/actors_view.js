@@ -67,7 +67,9 @@ export class actors_view {
   }
 }
 
-// Op actors for op_actors: the server's words are the page's.
+// Op actors for op_actors: the server's words are the page's. Its `actors` are those of ops,
+// variables and streams; the application's have a row of their own.
 function title(key) {
-  return (key[0].toUpperCase() + key.slice(1)).replaceAll('_', ' ');
+  const words = key === 'actors' ? 'actors of the graph' : key;
+  return (words[0].toUpperCase() + words.slice(1)).replaceAll('_', ' ');
 }

@@ -17,9 +17,12 @@ export class collectives_view {
       ['Merges', '']]);
     this.empty = make('p', {class: 'empty'});
     this.note = make('p', {class: 'note'});
+    this.times = make('p', {class: 'note'}, 'Last and Mean: the time from the first arrival to '
+      + 'the end, of the latest call that is over and of all that are. A rank of a job counts '
+      + 'from its own arrival.');
     this.element = make('div', {class: 'view page'}, this.note,
       make('div', {class: 'scrolls', tabindex: '0', role: 'region', 'aria-label': 'Collectives'},
-        this.table.element), this.empty);
+        this.table.element), this.times, this.empty);
     this.poller = new poller(() => '/api/v1/collectives', answer => this._show(answer));
     store.on('run', () => this._begin());
   }
@@ -33,10 +36,10 @@ export class collectives_view {
       + `The devices of this run share memory ${strategy}, so it needs no collective: `
       + 'an update waits until the gradients of all devices are there, adds them up, and '
       + 'changes the parameter. A device has arrived when its gradients are there.');
-    set_text(this.empty, !this.has_collectives && graph.devices.length === 1
+    this.why_none = !this.has_collectives && graph.devices.length === 1
       ? 'One device: there is nothing to merge.'
       : !this.has_collectives && run.strategy === 'none'
-        ? `This run merges no gradients ${strategy}.` : 'No collective has run yet.');
+        ? `This run merges no gradients ${strategy}.` : null;
     this._show([]);
   }
 
@@ -44,6 +47,8 @@ export class collectives_view {
   _show(collectives) {
     const is_empty = collectives.length === 0;
     set_hidden(this.empty, !is_empty);
+    set_text(this.empty, this.why_none ?? this.store.why_empty('No collective has run yet.'));
+    set_hidden(this.times, is_empty);
     set_hidden(this.table.element, is_empty);
     set_hidden(this.note, is_empty || this.has_collectives);
     const time = ns => (ns > 0 ? ms(ns / NS_PER_MS) : NONE);

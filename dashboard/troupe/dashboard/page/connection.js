@@ -117,7 +117,7 @@ export class connection {
     const denied = error?.status === 401 || error?.status === 403;
     if (denied) this._wait_ms = LONGEST_WAIT_MS;
     this.store.set_connection(...(denied
-      ? ['denied', 'no access: open the link that the job printed when it began']
+      ? ['denied', 'no access: open the link that the run printed when it began']
       : ['lost', 'connection lost, trying again']));
     this._timer = setTimeout(() => this.open(), this._wait_ms);
     this._wait_ms = Math.min(LONGEST_WAIT_MS, 2 * this._wait_ms);

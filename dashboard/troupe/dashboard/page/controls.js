@@ -47,7 +47,7 @@ export class controls {
   }
 
   _is_paused() {
-    return this.store.head?.state === 'paused';
+    return ['pausing', 'paused'].includes(this.store.head?.state);
   }
 
   _begin() {

@@ -38,10 +38,14 @@ export class curve {
     this.show();
   }
 
-  show() {
+  // `without_values` is said if there are steps, and no value for any.
+  show(without_values = this._without_values) {
+    this._without_values = without_values;
     const is_hovered = this._hovered >= 0 && this._hovered < this._xs.length;
     const at = is_hovered ? this._hovered : this._xs.length - 1;
-    set_hidden(this.empty, at >= 0);
+    this._is_empty = !this._ys.some(Number.isFinite) && this._marks.size === 0;
+    set_hidden(this.empty, !this._is_empty);
+    set_text(this.empty, at < 0 ? 'No step has ended yet.' : without_values);
     set_text(this.value, at < 0 ? ''
       : `${is_hovered ? `step ${count(this._xs[at])}: ` : ''}${this._text(at)}`);
     this.painter.ask();
@@ -84,6 +88,7 @@ export class curve {
     this._foot = this._canvas.height - BOTTOM;
     this._measure();
     const c = this._canvas.begin();
+    if (this._is_empty) return;
     c.font = `11px ${theme.font}`;
     this._paint_axes(c);
     this._paint_line(c);

@@ -31,10 +31,11 @@ export class graph_view {
     });
     this.details = new details_panel(store, handle => this.show_handle(handle), why);
     this.empty = make('p', {class: 'empty'}, 'The graph has not been built yet.');
+    this.note = make('p', {class: 'note', hidden: true});
     this.place = make('div', {class: 'canvases'}, this.ground.element, this.top.element,
                       this.empty);
     this.tip = new tooltip(this.place);
-    this.element = make('div', {class: 'view'}, this._make_tools(),
+    this.element = make('div', {class: 'view'}, this._make_tools(), this.note,
       make('div', {class: 'split'}, this.place, this.details.element));
     attach_camera(this.top, this.view, () => this._moved(), (x, y) => this._clicked(x, y));
     const {element} = this.top;
@@ -116,6 +117,9 @@ export class graph_view {
   }
 
   _frame() {
+    const note = this.store.why_empty('');
+    set_text(this.note, note);
+    set_hidden(this.note, !note);
     if (!this.element.hidden) this.painter.ask();
     STATES.forEach((state, s) => {
       const number = this.store.state_counts[s];

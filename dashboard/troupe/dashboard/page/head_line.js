@@ -27,7 +27,8 @@ export class head_line {
 
   _show_run() {
     const {run} = this.store;
-    const words = run.recorded ? ' (recorded)' : '';
+    const words = run.cut ? ' (recorded, without its end: the file is cut)'
+      : run.recorded ? ' (recorded)' : '';
     const line = `${run.command}${words} on ${shown_part(run)}`;
     set_text(this.run_line, line);
     this.run_line.title = line;  // a narrow page cuts it

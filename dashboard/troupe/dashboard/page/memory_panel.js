@@ -20,8 +20,11 @@ export class memory_panel {
   update() {
     const devices = this.store.head?.memory ?? [];
     const most = Math.max(1, ...devices.map(device => device.peak_bytes));
-    set_hidden(this.empty, devices.length > 0);
-    set_hidden(this.table.element, devices.length === 0);
+    const why_not = this.store.why_empty(
+      devices.length > 0 ? '' : 'No device has reported memory yet.');
+    set_text(this.empty, why_not);
+    set_hidden(this.empty, !why_not);
+    set_hidden(this.table.element, Boolean(why_not));
     this.table.set_rows(devices.map(({device, bytes: now, peak_bytes}) => [
       device, bytes(now), bytes(peak_bytes),
       {key: device, make: () => make('meter', {max: 1, 'aria-label': `Memory of ${device}`})}]));

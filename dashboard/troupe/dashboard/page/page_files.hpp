@@ -12,7 +12,8 @@ struct page_file {
   std::string_view content;
 };
 
-/// The file of a path; "/" is index.html. Null if there is none.
+/// The file of a path; "/" is index.html, and
+/// "/favicon.ico" is favicon.svg. Null if there is none.
 const page_file* find_page_file(std::string_view path) noexcept;
 
 } // namespace troupe::dashboard

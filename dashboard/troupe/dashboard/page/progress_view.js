@@ -3,11 +3,11 @@ import {data_table, make, set_hidden, set_text} from '/dom.js';
 import {curve} from '/curve.js';
 import {memory_panel} from '/memory_panel.js';
 import {count, loss_of, ms, short} from '/format.js';
-import {rates_over} from '/series.js';
 
 const LAST_STEPS = 12;
-const STEPS_OF_SPEED = 10;
 const NONE = new Set();
+const NOT_IN_A_FILE = 'A file of a run does not have this.';
+const NOT_TOLD = 'The run has not told this.';
 const MOST_NAN_STEPS = 8;      // in words
 
 export class progress_view {
@@ -18,8 +18,7 @@ export class progress_view {
     const text = (name, format) => at => format(store.series[name][at]);
     this.loss = new curve('Loss', 'running', at => loss_of(store.series, at), hover);
     this.rate = new curve('Learning rate', 'accent', text('learning_rate', short), hover);
-    this.speeds = [];
-    this.speed = new curve('Samples per second', 'done', at => short(this.speeds[at]), hover);
+    this.speed = new curve('Samples per second', 'done', text('samples_per_s', short), hover);
     this.time = new curve('Time of a step', 'ready', text('ms', ms), hover);
     this.curves = [this.loss, this.rate, this.speed, this.time];
     this.nan = make('p', {class: 'note bad', role: 'status', hidden: true});
@@ -37,7 +36,7 @@ export class progress_view {
   }
 
   shown() {
-    this._last = undefined;
+    this._changes = undefined;
     this._update();
   }
 
@@ -47,9 +46,9 @@ export class progress_view {
 
   _update() {
     if (this.element.hidden) return;
-    const last = this.store.series.steps.at(-1) ?? -1;
-    if (last !== this._last) this._show_steps(this.store.series);
-    this._last = last;
+    const {changes} = this.store.series;
+    if (changes !== this._changes) this._show_steps(this.store.series);
+    this._changes = changes;
     const {nan_steps = [], nan_count = nan_steps.length} = this.store.head ?? {};
     set_hidden(this.nan, nan_steps.length === 0);
     set_text(this.nan, nan_text(nan_steps, nan_count));
@@ -60,10 +59,9 @@ export class progress_view {
     const {steps, loss, ms: times, samples_per_s, learning_rate, nan_steps} = series;
     this.loss.set(steps, loss, nan_steps);
     this.rate.set(steps, learning_rate, NONE);
-    this.speeds = rates_over(STEPS_OF_SPEED, samples_per_s);
-    this.speed.set(steps, this.speeds, NONE);
+    this.speed.set(steps, samples_per_s, NONE);
     this.time.set(steps, times, NONE);
-    for (const one of this.curves) one.show();
+    for (const one of this.curves) one.show(this.store.run?.recorded ? NOT_IN_A_FILE : NOT_TOLD);
     const rows = steps.slice(-LAST_STEPS).map((step, i) => {
       const at = Math.max(0, steps.length - LAST_STEPS) + i;
       return [count(step), loss_of(series, at), short(learning_rate[at]), ms(times[at]),

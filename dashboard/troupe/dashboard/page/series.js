@@ -3,26 +3,10 @@
 const KEPT = 10000;
 const NAMES = ['steps', 'loss', 'ms', 'samples_per_s', 'learning_rate'];
 
-// Rates over the last `window` steps, for steps of the same size. Of steps in flight
-// together, one can end right after the other: its own rate then says nothing.
-export function rates_over(window, rates) {
-  let time = 0;
-  let steps = 0;
-  const add = (rate, sign) => {
-    if (!(rate > 0)) return;
-    time += sign / rate;
-    steps += sign;
-  };
-  return rates.map((rate, at) => {
-    add(rate, 1);
-    if (at >= window) add(rates[at - window], -1);
-    return steps > 0 ? steps / time : NaN;
-  });
-}
-
 export class series {
   constructor() {
     for (const name of NAMES) this[name] = [];
+    this.changes = 0;
     // A step without a loss is NaN in `loss` too: only the run knows which are real.
     this.nan_steps = new Set();
   }
@@ -31,11 +15,15 @@ export class series {
     return this.steps.length;
   }
 
-  // Steps come in order; one that is known is not added again.
-  add(step, loss, ms, samples_per_s, learning_rate) {
-    if (this.count && step <= this.steps[this.count - 1]) return;
-    [step, loss, ms, samples_per_s, learning_rate].forEach((value, at) =>
-      this[NAMES[at]].push(value));
+  // Steps come in order. The latest come again: more may be known of them.
+  add(...row) {
+    let at = this.count;
+    while (at && this.steps[at - 1] > row[0]) at--;
+    if (at && this.steps[at - 1] === row[0]) at--;
+    else if (at < this.count) return;
+    if (NAMES.every((name, column) => Object.is(this[name][at], row[column]))) return;
+    this.changes += 1;
+    NAMES.forEach((name, column) => { this[name][at] = row[column]; });
     // Not one by one: that would move all of them for each step.
     if (this.count > KEPT + 1000) for (const name of NAMES) this[name].splice(0, 1000);
   }

@@ -15,6 +15,7 @@ export class slices {
     this.worker = new Uint16Array(CAPACITY);
     this.step = new Uint32Array(CAPACITY);
     this.kind = new Uint8Array(CAPACITY);
+    this.lane = new Uint8Array(CAPACITY);     // by the timeline's rows
     // The latest end of all slices up to this one: a search by time needs it,
     // because slices of different workers are not quite in order.
     this.latest_end = new Float64Array(CAPACITY);
@@ -65,7 +66,7 @@ export class slices {
 
   _forget(number) {
     for (const column of [this.begin, this.ms, this.handle, this.worker, this.step, this.kind,
-                          this.latest_end]) {
+                          this.lane, this.latest_end]) {
       column.copyWithin(0, number);
     }
     this.count -= number;

@@ -3,7 +3,7 @@ import {make} from '/dom.js';
 
 const SIGNS = {
   waiting: '\u25cb', ready: '\u25d0', running: '\u25b6', done: '\u2713', remote: '\u2026',
-  paused: '\u2016', ended: '\u25a0', failed: '\u2715', idle: '\u25cb', sender: '\u2192',
+  pausing: '\u2016', paused: '\u2016', ended: '\u25a0', failed: '\u2715', idle: '\u25cb', sender: '\u2192',
   launched: '\u25b7', here: '\u2713', elsewhere: '\u2026',
 };
 

@@ -43,6 +43,13 @@ export class store {
     this._tell('selection');
   }
 
+  // What a view without content says: a file may lack what it shows.
+  why_empty(words) {
+    const {run, head, slices: {count}} = this;
+    const lacks_ops = run?.recorded && head?.level === 'steps' && count === 0;
+    return lacks_ops ? 'This file has steps only: record with --trace-level ops.' : words;
+  }
+
   // What the server kept of the time before the page, or of frames that it missed.
   take_history(series_answer, timeline_answer) {
     this.series.replace(series_answer);

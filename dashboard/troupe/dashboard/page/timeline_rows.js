@@ -7,12 +7,13 @@ import {MERGE, NO_WORKER, PARCEL, PENDING} from '/slices.js';
 const OTHER_ROWS = ['merges', 'in flight', 'parcels'];
 const PLACES = {[MERGE]: 0, [PENDING]: 1, [PARCEL]: 2};
 const MOST_WORKERS = 1 << 16;
+export const MOST_LANES = 4;
 
 export class timeline_rows {
   constructor(store) {
     this.store = store;
     this.by_stream = false;
-    this.rows = [];             // {text, worker}; worker: -1 for rows of a device
+    this.rows = [];             // {text, worker, lanes}; worker: -1 for rows of a device
     this._row = new Map();      // by key
   }
 
@@ -33,16 +34,36 @@ export class timeline_rows {
       this._row = new Map(this.by_stream ? []
         : Array.from({length: run.workers}, (_, worker) => [worker, 0]));
     }
-    for (let i = Math.max(0, slices.count - (slices.total - this._seen)); i < slices.count; i++) {
+    const first = Math.max(0, slices.count - (slices.total - this._seen));
+    if (first === 0) this._ends = new Map();
+    for (let i = first; i < slices.count; i++) {
       const key = this._key(slices.handle[i], slices.worker[i], slices.kind[i]);
       if (!this._row.has(key)) this._row.set(key, 0);
+      slices.lane[i] = this._lane_of(slices, i, key);
     }
     this._seen = slices.total;
     if (this.rows.length && this._row.size === before) return;
     this.rows = [...this._row.keys()].sort((a, b) => a - b).map((key, row) => {
       this._row.set(key, row);
-      return this._row_of(key);
+      return {...this._row_of(key), lanes: this._ends.get(key)?.length ?? 1};
     });
+  }
+
+  // What devices merge or have in flight can overlap: each slice gets the first lane of its
+  // row that is free. Slices come in the order of their ends.
+  _lane_of({begin, ms, kind}, at, key) {
+    if (kind[at] !== MERGE && kind[at] !== PENDING) return 0;
+    if (!this._ends.has(key)) this._ends.set(key, [0]);
+    const ends = this._ends.get(key);
+    let lane = ends.findIndex(end => end <= begin[at]);
+    if (lane < 0 && ends.length < MOST_LANES) {
+      lane = ends.length;
+      const row = this.rows[this._row.get(key)];
+      if (row) row.lanes = lane + 1;
+    }
+    if (lane < 0) lane = ends.indexOf(Math.min(...ends));
+    ends[lane] = begin[at] + ms[at];
+    return lane;
   }
 
   // The row of what `handle` did on `worker`.

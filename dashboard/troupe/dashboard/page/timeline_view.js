@@ -1,9 +1,9 @@
 // What each worker ran in the last seconds.
-import {button, link, make, set_hidden, zoom_buttons} from '/dom.js';
+import {button, link, make, set_hidden, set_text, zoom_buttons} from '/dom.js';
 import {painter, screen_canvas, text_cutter, tooltip} from '/canvas.js';
 import {FAMILIES, family_of, has_motion, op_color, text_on, theme} from '/colors.js';
 import {flow_to} from '/timeline_flow.js';
-import {timeline_rows, worker_name} from '/timeline_rows.js';
+import {MOST_LANES, timeline_rows, worker_name} from '/timeline_rows.js';
 import {HELP, KIND_WORDS, NO_WORKER, PARCEL} from '/slices.js';
 import {ms, percent, tick_step} from '/format.js';
 
@@ -135,6 +135,7 @@ export class timeline_view {
     if (!graph || !this.canvas.width || this.element.hidden) return;
     this.rows.update();
     set_hidden(this.empty, slices.count > 0);
+    set_text(this.empty, this.store.why_empty('Nothing has run yet.'));
     const {width, height} = this.canvas;
     const count = this.rows.rows.length;
     this.row = Math.max(LEAST_ROW, Math.min(MOST_ROW, Math.floor((height - AXIS) / count)));
@@ -208,16 +209,18 @@ export class timeline_view {
   _paint_slices(c) {
     const {slices, graph} = this.store;
     const end = this.begin + this.span;
-    const drawn = [];  // by row: the end of the last slice that was drawn
+    const drawn = [];  // by row and lane: the end of the last slice that was drawn
     c.textAlign = 'left';
     for (let i = slices.first_after(this.begin); i < slices.count; i++) {
       const [from, length, handle, worker, , kind] = slices.row(i);
       if (from > end || from + length < this.begin) continue;
       const row = this.rows.of(handle, worker, kind);
-      const y = this._y(row) + 4;
+      const [lane, height_of_lane] = this._lane(i, row);
+      const y = this._y(row) + 4 + lane * height_of_lane;
       // Of several slices in one pixel, the first is enough.
-      if ((from + length - drawn[row]) * this.pixels < 1 || y > this.canvas.height) continue;
-      drawn[row] = from + length;
+      const place = row * MOST_LANES + lane;
+      if ((from + length - drawn[place]) * this.pixels < 1 || y > this.canvas.height) continue;
+      drawn[place] = from + length;
       const x = this._x(Math.max(from, this.begin));
       const right = this._x(Math.min(from + length, end));
       const width = Math.max(kind === PARCEL ? PARCEL_WIDTH : 1,
@@ -225,13 +228,20 @@ export class timeline_view {
       const color = this._colors[handle] ??= op_color(graph.handles[handle]);
       c.fillStyle = color;
       // Help with an op that runs elsewhere is half as high.
-      const height = kind === HELP ? (this.row - 7) / 2 : this.row - 7;
+      const height = kind === HELP ? (this.row - 7) / 2
+        : Math.max(2, height_of_lane - (height_of_lane < this.row - 7 ? 1 : 0));
       c.fillRect(x, y, width, height);
       if (width < 34 || height < 16) continue;
       c.fillStyle = text_on(color);
       c.fillText(this._cutter.cut(c, graph.handles[handle].type, width - 8), x + 4,
                  y + height / 2 + 0.5);
     }
+  }
+
+  // Slices of a row that overlap are in different lanes: the lane of slice `at`, and the
+  // height of a lane.
+  _lane(at, row) {
+    return [this.store.slices.lane[at], (this.row - 7) / this.rows.rows[row].lanes];
   }
 
   // Lines and names of the rows, over slices that begin left of the window.
@@ -245,7 +255,8 @@ export class timeline_view {
     }
     this.rows.rows.forEach(({text, worker}, row) => {
       const y = this._y(row) + this.row / 2;
-      const busy = workers[worker] ? percent(workers[worker].busy) : '';
+      // How busy a worker is now: nothing that a file has.
+      const busy = workers[worker] && !this.store.run.recorded ? percent(workers[worker].busy) : '';
       const note = this._note_of(worker, busy);
       const room = note ? c.measureText(note).width + 8 : 0;
       c.fillStyle = theme.text;
@@ -318,8 +329,13 @@ export class timeline_view {
     for (let i = slices.first_after(time - least); i < slices.count; i++) {
       const slice = slices.row(i);
       const off = Math.max(0, slice[0] - time, time - slice[0] - slice[1]);
-      const top = this._y(this.rows.of(slice[2], slice[3], slice[5]));
+      const row = this.rows.of(slice[2], slice[3], slice[5]);
+      const top = this._y(row);
       if (off > least || (best && off === least) || y < top || y >= top + this.row) continue;
+      const [lane, height] = this._lane(i, row);
+      const [above, below] = [lane === 0 ? top : top + 4 + lane * height,
+                              top + 4 + (lane + 1) * height];
+      if (this.rows.rows[row].lanes > 1 && (y < above || y >= below)) continue;
       best = slice;
       least = off;
     }

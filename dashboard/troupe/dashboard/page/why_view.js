@@ -14,7 +14,7 @@ export class why_view {
     this.answer = make('p', {class: 'answer'});
     this.chain = make('ol', {class: 'chain'});
     this.missing = make('p', {class: 'note'});
-    this.empty = make('p', {class: 'empty'}, 'Nothing waits: no step is running.');
+    this.empty = make('p', {class: 'empty'});
     this.element = make('div', {class: 'view page'}, this.title,
       this.oldest, this.answer, this.chain, this.missing, this.empty);
     this.poller = new poller(() => this._path(), answer => this._show(answer), error =>
@@ -46,10 +46,12 @@ export class why_view {
 
   _show({links, missing, text}) {
     // An answer that is the same stays: a reader may have the focus in it.
-    const key = JSON.stringify([links, missing, text]);
+    const empty = this.store.why_empty('Nothing waits: no step is running.');
+    const key = JSON.stringify([links, missing, text, empty]);
     if (key === this._shown_key) return;
     this._shown_key = key;
     set_hidden(this.empty, Boolean(links.length || text || missing));
+    set_text(this.empty, empty);
     set_text(this.answer, text);
     set_text(this.missing, missing);
     this.chain.replaceChildren(...links.map(one => make('li', {},
