@@ -60,9 +60,9 @@ TEST_CASE("the path goes through the op whose message was the last one") {
 }
 
 TEST_CASE("an op that was ready was held up by what its worker ran") {
-  made_trace t{2, 2};
+  made_trace t{3, 2};
   const auto first = t.op("first", 0), other = t.op("other", 1);
-  const auto beside = t.op("beside", 1);
+  const auto beside = t.op("beside", 2);
   t.step(0, 0, 1000);
   t.run(first, 0, 0, 5, 600).run(other, 0, 0, 620, 1000);
   t.run(beside, 0, 1, 0, 610); // on another worker
@@ -83,6 +83,69 @@ TEST_CASE("what a worker ran before an op was ready did not hold it up") {
              {{path_kind::compute, slow, 0, 600},
               {path_kind::worker, last, 600, 640},
               {path_kind::compute, last, 640, 1000}});
+}
+
+TEST_CASE("an op that was ready was held up by what its stream ran") {
+  // As its stream was busy on worker 1, worker 0 filled the time with the next
+  // step, until its stream was free and a little longer.
+  made_trace t{2, 2};
+  const auto work = t.op("work", 1), early = t.op("early", 0);
+  const auto merge = t.op("merge", 0), last = t.op("last", 0);
+  const auto filler = t.op("filler", 1);
+  t.edge(work, merge).edge(early, last);
+  t.step(0, 0, 1000).step(1, 650, 2000);
+  t.run(work, 0, 1, 0, 500).run(early, 0, 0, 0, 200);
+  t.run(merge, 0, 1, 510, 900);
+  SUBCASE("and its worker ran nothing") {
+    t.run(filler, 1, 0, 660, 890).run(last, 0, 0, 920, 1000);
+    check_path(t.done(), 0,
+               {{path_kind::compute, work, 0, 500},
+                {path_kind::worker, merge, 500, 510},
+                {path_kind::compute, merge, 510, 900},
+                {path_kind::worker, last, 900, 920},
+                {path_kind::compute, last, 920, 1000}});
+  }
+  SUBCASE("and then by what its worker ran") {
+    t.run(filler, 1, 0, 660, 915).run(last, 0, 0, 920, 1000);
+    check_path(t.done(), 0,
+               {{path_kind::compute, work, 0, 500},
+                {path_kind::worker, merge, 500, 510},
+                {path_kind::compute, merge, 510, 900},
+                {path_kind::compute, filler, 900, 915},
+                {path_kind::worker, last, 915, 920},
+                {path_kind::compute, last, 920, 1000}});
+  }
+}
+
+TEST_CASE("an op that its worker left for the next step waited for a worker") {
+  made_trace t{2, 2};
+  const auto work = t.op("work", 0), last = t.op("last", 0);
+  const auto filler = t.op("filler", 1);
+  t.edge(work, last);
+  t.step(0, 0, 1000).step(1, 650, 2000);
+  t.run(work, 0, 1, 0, 500);
+  t.run(filler, 1, 0, 660, 900).run(last, 0, 0, 910, 1000);
+  check_path(t.done(), 0,
+             {{path_kind::compute, work, 0, 500},
+              {path_kind::worker, last, 500, 650},
+              {path_kind::worker, filler, 650, 660},
+              {path_kind::compute, filler, 660, 900},
+              {path_kind::worker, last, 900, 910},
+              {path_kind::compute, last, 910, 1000}});
+}
+
+TEST_CASE("a stream that runs several ops at once holds none up") {
+  made_trace t{1, 2};
+  const auto first = t.op("first"), beside = t.op("beside"),
+             last = t.op("last");
+  t.edge(first, last);
+  t.step(0, 0, 1000);
+  t.run(first, 0, 0, 0, 400).run(beside, 0, 1, 0, 590);
+  t.run(last, 0, 0, 600, 1000);
+  check_path(t.done(), 0,
+             {{path_kind::compute, first, 0, 400},
+              {path_kind::worker, last, 400, 600},
+              {path_kind::compute, last, 600, 1000}});
 }
 
 TEST_CASE("a step's time begins when the step before has ended") {

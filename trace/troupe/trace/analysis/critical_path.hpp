@@ -15,7 +15,7 @@ namespace troupe::trace {
 enum class path_kind : std::uint8_t {
   compute, ///< an op ran that merges nothing
   merging, ///< a collective, a merging update or a transfer ran
-  worker,  ///< the next op was ready, and its worker ran no other
+  worker,  ///< the next op could have begun, and its worker ran no other
   ending,  ///< all ops had run, but the step had not ended
 };
 /// How many kinds there are.
@@ -36,10 +36,13 @@ struct path_part {
 /// Why a step took as long as it did: parts without gaps from
 /// `step_times::after` to its end. Their lengths add up to the step time.
 ///
-/// Walks back from the op whose results were there last. Before an op's run
-/// comes what held it up: the run that its worker was busy with when the op was
-/// ready, or else the run of the op whose message was the last one. If ranks of
-/// a collective waited for the last one, the path goes on with that rank.
+/// Walks back from the op whose results were there last. An op can begin when
+/// its last message has come and its stream has ended the op before, on
+/// whatever worker. (Of a stream that runs several ops at once the messages
+/// alone count.) Before an op's run come, back to when it could have begun, the
+/// runs that its worker was busy with, and what these waited for; then the run
+/// that its stream was busy with, or that sent the last message. If ranks of a
+/// collective waited for the last one, the path goes on with that rank.
 struct critical_path {
   std::uint32_t step = 0;
   std::vector<path_part> parts; ///< the earliest first
