@@ -211,6 +211,7 @@ private:
       processes.push_back(rank.process);
     picture_ =
       std::make_unique<live_picture>(head.graph, processes, head.run.workers);
+    picture_->expect(head.events);
     frames_ = {};
     graph_text_.clear();
     generation_ = source_->generation();

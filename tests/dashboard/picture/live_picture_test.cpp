@@ -179,6 +179,17 @@ TEST_CASE("memory is what temporaries hold, and the most they held") {
   CHECK(r.picture->peak_bytes(0) == 100);
 }
 
+TEST_CASE("feeds of a run in a file hold memory from the first step on") {
+  small_run r;
+  r.events()
+    .add(10, event_kind::feed, image, no_handle, 100)
+    .add(40, event_kind::deallocation, update, image, 100);
+  r.picture->expect(r.trace.events);
+  r.show();
+  CHECK(r.picture->peak_bytes(0) == 100);
+  CHECK(r.picture->memory().bytes(0) == 0);
+}
+
 TEST_CASE("feeds that nobody was seen to free hold no memory") {
   small_run r;
   const auto feeds = [&](std::uint64_t at, std::uint32_t step) {

@@ -65,6 +65,9 @@ public:
   live_picture(const live_picture&) = delete; // the account refers to the graph
   live_picture& operator=(const live_picture&) = delete;
 
+  /// Tells of events that are yet to come, of a run that is in a file: so feeds
+  /// hold memory from the first step on (memory_account).
+  void expect(std::span<const trace_event> events) { memory_.expect(events); }
   /// Adds events, ordered by time. Times are in nanoseconds since the run's
   /// begin.
   void add(std::span<const trace_event> events);

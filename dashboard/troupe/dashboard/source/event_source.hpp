@@ -37,7 +37,8 @@ class event_source {
 public:
   virtual ~event_source() = default;
 
-  /// The process and its graph; constant. The events in it do not count.
+  /// The process and its graph; constant. Its events, if it has any, are those
+  /// that `take` will give.
   virtual const trace::process_trace& head() const = 0;
   /// The ranks whose events it gives, those whose workers come first first.
   virtual std::vector<trace::run_info> ranks() const { return {head().run}; }

@@ -25,7 +25,11 @@ memory_account::memory_account(const graph_info& graph)
 
 memory_account::memory_account(const process_trace& part)
   : memory_account(part.graph) {
-  for (const auto& e : part.events)
+  expect(part.events);
+}
+
+void memory_account::expect(std::span<const trace_event> events) {
+  for (const auto& e : events)
     if (e.kind == event_kind::deallocation && e.to < is_freed_.size())
       is_freed_[e.to] = true;
 }

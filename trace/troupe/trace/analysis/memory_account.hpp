@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace troupe::trace {
@@ -31,6 +32,9 @@ public:
   /// For events that are yet to come: feeds count once an op has freed one of
   /// their kind. The graph must outlive this object.
   explicit memory_account(const graph_info& graph);
+  /// From now on, feeds count that are freed in these events, which are yet to
+  /// come.
+  void expect(std::span<const trace_event> events);
 
   /// Takes the trace's events in their order. Returns nothing for events that
   /// are not about memory that counts, and for handles that the graph lacks.
