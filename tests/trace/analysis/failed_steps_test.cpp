@@ -95,6 +95,27 @@ TEST_CASE("a failed step of one process alone has no one to wait for") {
   CHECK(found[0].missing.empty());
 }
 
+TEST_CASE("a trace that ends while others go on tells where") {
+  made_trace t{2, 1};
+  const auto work = t.op("work", 1);
+  t.step(0, 0, 900).run(work, 0, 0, 0, 500);
+  t.event(event_kind::step_begin, 1000, no_handle, 1);
+  t.event(event_kind::step_begin, 1100, no_handle, 2);
+  t.run(work, 1, 0, 1200, 1500);
+  std::vector<process_trace> parts{t.done(), t.done()};
+  CHECK(find_ended_traces(parts).empty()); // none was closed
+  parts[0].is_complete = true;
+  const auto found = find_ended_traces(parts);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].process == 1);
+  CHECK(found[0].step == 1u);
+  CHECK(found[0].is_within);
+  CHECK(found[0].op == work);
+  CHECK(found[0].has_op_ended);
+  parts[1].is_complete = true;
+  CHECK(find_ended_traces(parts).empty());
+}
+
 TEST_CASE("warm-up is what the run began with, not what the trace did") {
   made_trace t;
   for (std::uint32_t s = 50; s < 56; ++s)

@@ -20,6 +20,22 @@ nlohmann::ordered_json failed_steps_json(const traced_run& run,
   return all;
 }
 
+nlohmann::ordered_json ended_traces_json(const traced_run& run,
+                                         const trace::trace_summary& s) {
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& end : s.ended_traces) {
+    auto& made = all.emplace_back(nlohmann::ordered_json{
+      {"process", run.parts()[end.process].run.process},
+      {"step", nullptr},
+      {"within", end.is_within},
+      {"op", end.op == no_handle ? "" : run.name_of(end.op)},
+      {"op_ended", end.has_op_ended}});
+    if (end.step)
+      made["step"] = *end.step;
+  }
+  return all;
+}
+
 nlohmann::ordered_json actors_json(const traced_run& run,
                                    const trace::trace_summary& s) {
   auto all = nlohmann::ordered_json::array();
@@ -110,6 +126,7 @@ nlohmann::ordered_json summary_json(const traced_run& run,
       {"op", s.failures.op == no_handle ? "" : run.name_of(s.failures.op)},
       {"step", s.failures.step}}},
     {"failed_steps", failed_steps_json(run, s)},
+    {"ended_traces", ended_traces_json(run, s)},
     {"clock_contradiction_ns", run.clocks().contradiction_ns},
     {"actors", actors_json(run, s)}};
   if (s.level > trace_level::off)

@@ -78,6 +78,25 @@ std::string run_text(const traced_run& run, const trace::trace_summary& s) {
   return text;
 }
 
+/// "rank 1's trace ends during step 60, after relu#11@cpu:1", where others go
+/// on.
+std::string ended_traces_text(const traced_run& run,
+                              const trace::trace_summary& s) {
+  std::string text;
+  for (const auto& end : s.ended_traces) {
+    text += "rank " + std::to_string(run.parts()[end.process].run.process)
+            + "'s trace ends ";
+    text += !end.step ? "before its first step"
+                      : (end.is_within ? "during step " : "after step ")
+                          + std::to_string(*end.step);
+    if (end.op != no_handle)
+      text += (end.has_op_ended ? ", after " : ", in ")
+              + one_line(run.name_of(end.op));
+    text += "\n";
+  }
+  return text;
+}
+
 /// A phase of the rank in which it took longest; ranks meet in the first step.
 struct slowest_phase {
   std::string name;
@@ -430,9 +449,9 @@ std::string reason_text(const traced_run& run, const trace::op_wait& wait) {
 
 std::string summary_text(const traced_run& run, const trace::trace_summary& s,
                          which_step which) {
-  auto text = run_text(run, s) + phases_text(run) + stacks_text(run.parts())
-              + steps_text(s.steps) + failures_text(run, s.failures)
-              + failed_steps_text(run, s);
+  auto text = run_text(run, s) + ended_traces_text(run, s) + phases_text(run)
+              + stacks_text(run.parts()) + steps_text(s.steps)
+              + failures_text(run, s.failures) + failed_steps_text(run, s);
   if (run.parts().front().graph.handles.empty())
     return text; // the run was killed before any op could run
   if (s.level < trace_level::ops)

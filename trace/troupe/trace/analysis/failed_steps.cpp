@@ -91,4 +91,42 @@ std::vector<failed_step> find_failed_steps(std::span<const process_trace> parts,
   return found;
 }
 
+namespace {
+
+ended_trace end_of(const process_trace& part, std::size_t process) {
+  ended_trace found;
+  found.process = process;
+  std::set<std::uint32_t> open;
+  for (const auto& e : part.events)
+    switch (e.kind) {
+    case event_kind::step_begin:
+      open.insert(e.step);
+      found.step = std::max(found.step.value_or(e.step), e.step);
+      break;
+    case event_kind::step_end: open.erase(e.step); break;
+    case event_kind::run_begin:
+    case event_kind::run_end:
+      found.op = e.from;
+      found.has_op_ended = e.kind == event_kind::run_end;
+      break;
+    default: break;
+    }
+  found.is_within = !open.empty();
+  if (found.is_within)
+    found.step = *open.begin();
+  return found;
+}
+
+} // namespace
+
+std::vector<ended_trace>
+find_ended_traces(std::span<const process_trace> parts) {
+  std::vector<ended_trace> found;
+  if (std::ranges::any_of(parts, &process_trace::is_complete))
+    for (std::size_t p = 0; p < parts.size(); ++p)
+      if (!parts[p].is_complete)
+        found.push_back(end_of(parts[p], p));
+  return found;
+}
+
 } // namespace troupe::trace

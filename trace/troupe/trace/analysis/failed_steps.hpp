@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -38,5 +39,23 @@ struct failed_step {
 std::vector<failed_step> find_failed_steps(std::span<const process_trace> parts,
                                            const timeline& all,
                                            const op_graph& graph);
+
+/// A process whose trace ends in the middle, while others go on: it was killed,
+/// or its file is damaged.
+struct ended_trace {
+  std::size_t process = 0; ///< index of the trace
+  /// The oldest step that had begun in it, and not ended; or if all had ended,
+  /// the newest one. None: no step had begun.
+  std::optional<std::uint32_t> step;
+  bool is_within = false; ///< `step` had not ended
+  /// The op of its last recorded event; none if no op was recorded.
+  handle_id op = no_handle;
+  bool has_op_ended = false;
+};
+
+/// The traces that were not closed, if at least one of the others was.
+/// @param parts the processes of one run
+std::vector<ended_trace>
+find_ended_traces(std::span<const process_trace> parts);
 
 } // namespace troupe::trace

@@ -291,6 +291,7 @@ trace_summary summarize(std::span<const process_trace> parts,
   s.actors = actor_uses(parts);
   s.failures = failures_of(parts);
   s.failed_steps = find_failed_steps(parts, all, graph);
+  s.ended_traces = find_ended_traces(parts);
   read_events(parts, all, graph, s);
   return s;
 }

@@ -120,6 +120,7 @@ struct trace_summary {
   message_counts messages;
   failure_use failures;
   std::vector<failed_step> failed_steps; ///< ordered by number
+  std::vector<ended_trace> ended_traces; ///< while others go on, by process
   std::vector<memory_peak> memory;
   /// Those that have received messages, or have failed; the busiest first.
   std::vector<actor_use> actors;
