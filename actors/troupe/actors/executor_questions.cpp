@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What applications ask a running executor.
 #include <troupe/actors/executor_state.hpp>
+#include <troupe/actors/tracing/step_outcome.hpp>
 
 #include <troupe/base/quoted_name.hpp>
 
@@ -30,6 +31,12 @@ caf::actor handle_address(const executor& exe, std::string_view name) {
       return handle_address(exe, id);
   throw error(errc::not_found,
               "the graph has no handle " + quoted_name(std::string{name}));
+}
+
+bool actors::has_failed(const executor& exe, step_id step) noexcept {
+  const auto& kept = executor_access::graph_of(exe).context().state_of(step);
+  return kept.id.load(std::memory_order_relaxed) == step
+         && kept.failed.load(std::memory_order_relaxed);
 }
 
 void let_go(executor& exe) {

@@ -74,6 +74,7 @@ private:
 struct gate {
   std::atomic<bool> open{false};
   std::chrono::milliseconds time{0};
+  bool fails = false;
   bool shares_core = false; ///< `relu` and `crowd` are busy on the first core
 
   void be_busy() const {
@@ -95,6 +96,8 @@ struct gate {
         while (!at_.open)
           std::this_thread::sleep_for(1ms);
         std::this_thread::sleep_for(at_.time);
+        if (at_.fails)
+          throw error(errc::invalid_argument, "as the test wants it");
         const auto x = ctx.input("X");
         auto out = ctx.output("Out", x.dims(), x.type());
         std::copy_n(x.data<float>(), x.numel(), out.data<float>());
@@ -336,6 +339,22 @@ TEST_CASE("the end of a last step that took too long is told") {
   }
   REQUIRE(told.count() == 2);
   CHECK(contains(told.wait_for(2)[1], "step 0 has ended after "));
+}
+
+TEST_CASE("a step that took too long and failed has not just ended") {
+  const auto net = make_mlp();
+  gate at;
+  at.fails = true;
+  auto options = options_for(net);
+  options.kernels = at.kernels();
+  executor exe{net.main, options};
+  told_texts told;
+  const auto dog = watch(exe, told, 100ms);
+  const auto step = exe.submit(net.batch(0, 6));
+  told.wait_for(1);
+  at.open = true;
+  CHECK_THROWS_AS(exe.wait(step), error);
+  CHECK(contains(told.wait_for(2)[1], "step 0 has failed after "));
 }
 
 TEST_CASE("a feed that does not come is named, and when it has come") {

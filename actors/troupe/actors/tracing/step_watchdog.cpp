@@ -3,6 +3,7 @@
 
 #include <troupe/actors/tracing/core_times.hpp>
 #include <troupe/actors/tracing/stall.hpp>
+#include <troupe/actors/tracing/step_outcome.hpp>
 #include <troupe/actors/tracing/worker_stacks.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/threads.hpp>
@@ -232,7 +233,9 @@ private:
   /// The step that was watched has ended.
   void leave() {
     if (oldest_ && oldest_->is_told)
-      tell_("step " + std::to_string(oldest_->id) + " has ended after "
+      tell_("step " + std::to_string(oldest_->id)
+            + (actors::has_failed(watched_, oldest_->id) ? " has failed after "
+                                                         : " has ended after ")
             + seconds_text(clock::now() - oldest_->since));
     oldest_.reset();
     link_ = {};
