@@ -60,11 +60,27 @@ int width_of_names(const trace::trace_difference& found) {
   return static_cast<int>(width);
 }
 
-void print_diff_text(const trace::trace_difference& found) {
+/// Steps that count are fewer than those of the run.
+std::string why_not_comparable(const trace::trace_difference& found,
+                               const trace::timeline& a,
+                               const trace::timeline& b) {
+  return printed(
+    "step time not comparable: %zu values are needed, A has %zu of "
+    "%zu steps, B %zu of %zu; the first two do not count, and "
+    "steps in flight together give one\n",
+    trace::least_steps, found.step.steps_a, a.steps().size(),
+    found.step.steps_b, b.steps().size());
+}
+
+void print_diff_text(const trace::trace_difference& found,
+                     const trace::timeline& a, const trace::timeline& b,
+                     const char* rows_are) {
   const auto width = width_of_names(found);
   std::printf("%-*s %-38s %-38s %7s\n", width, "per step",
               "A: median (quartiles)", "B: median (quartiles)", "B / A");
   print_diff_row(found.step, width);
+  if (found.step.found == trace::difference::unknown)
+    std::printf("%s", why_not_comparable(found, a, b).c_str());
   if (found.rows.empty())
     return;
   for (const auto& row : found.rows)
@@ -86,7 +102,7 @@ void print_diff_text(const trace::trace_difference& found) {
     std::printf(", %zd not comparable: fewer than %zu steps in A or B", unknown,
                 trace::least_steps);
   if (only_a + only_b > 0)
-    std::printf(", %zd only in A, %zd only in B", only_a, only_b);
+    std::printf(", %zd %s only in A, %zd only in B", only_a, rows_are, only_b);
   std::printf("\n");
 }
 
@@ -112,24 +128,26 @@ void tell_of_programs(const traced_run& a, const traced_run& b,
     return;
   const auto& in_a = a.parts().front().run.command;
   const auto& in_b = b.parts().front().run.command;
-  std::fprintf(stderr,
-               "note: A (%s) and B (%s) are different programs: %zu kinds of "
-               "ops are only in A, %zu only in B\n",
-               one_line(in_a).c_str(), one_line(in_b).c_str(),
-               found.kinds_only_a, found.kinds_only_b);
+  std::fprintf(
+    stderr,
+    "note: A (%s) and B (%s) are different programs: by type, "
+    "attributes and shapes, %zu kinds of ops are only in A, %zu only "
+    "in B\n",
+    one_line(in_a).c_str(), one_line(in_b).c_str(), found.kinds_only_a,
+    found.kinds_only_b);
 }
 
-/// Times of ops cannot be compared with a trace that has none.
+/// Throws if there is nothing to compare, and tells if it is step times alone.
 void require_comparable(const traced_run& a, const traced_run& b) {
-  if (a.has_ops() || b.has_ops()) {
-    a.require_ops();
-    b.require_ops();
-    return;
-  }
   a.require_steps();
   b.require_steps();
-  std::fprintf(stderr, "note: A and B do not say when ops ran: only step times "
-                       "are compared\n");
+  if (a.has_ops() && b.has_ops())
+    return;
+  std::fprintf(stderr,
+               "note: %s not say when ops ran: only step times are compared\n",
+               a.has_ops()   ? "B does"
+               : b.has_ops() ? "A does"
+                             : "A and B do");
 }
 
 int run_diff(const diff_options& options) {
@@ -139,11 +157,14 @@ int run_diff(const diff_options& options) {
   tell_of_ranks(a.parts().front().run, b.parts().front().run);
   const auto by =
     options.by == "op" ? trace::diff_by::op : trace::diff_by::type;
-  const auto found =
+  auto found =
     trace::compare(a.timeline(), a.graph(), b.timeline(), b.graph(), by);
+  if (!a.has_ops() || !b.has_ops())
+    found.rows.clear();
   tell_of_programs(a, b, found);
   if (!options.json) {
-    print_diff_text(found);
+    print_diff_text(found, a.timeline(), b.timeline(),
+                    by == trace::diff_by::op ? "ops" : "types");
     return 0;
   }
   std::printf("%s\n", json_text(diff_json(found.step)).c_str());
