@@ -247,13 +247,16 @@ std::string cause_text(const traced_run& run, const trace::slow_run& r) {
   return "";
 }
 
-std::string slow_runs_text(const traced_run& run,
-                           const trace::trace_summary& s) {
+std::string slow_runs_text(const traced_run& run, const trace::trace_summary& s,
+                           which_step which) {
   const auto& slow = s.slow_runs;
   if (slow.count == 0)
     return "";
   std::string text =
     "\n" + count_text(slow.count, "slow run")
+    + (which != which_step::median && s.path
+         ? " in step " + std::to_string(s.path->step)
+         : "")
     + ", at least twice the op's median and 1 ms more, which lost "
     + time_text(slow.excess_ns) + "; those that lost most:\n";
   for (const auto& r : first_of(slow.worst))
@@ -462,8 +465,12 @@ std::string summary_text(const traced_run& run, const trace::trace_summary& s,
   text += op_steps_text(s);
   if (s.path)
     text += path_text(run, *s.path, which);
-  text += slow_runs_text(run, s) + slow_ranks_text(run, s) + types_text(run, s)
-          + waits_text(run, s) + workers_text(run, s);
+  text += slow_runs_text(run, s, which);
+  if (which != which_step::median && s.path)
+    text += "\nwhat follows is of all steps that count, not of step "
+            + std::to_string(s.path->step) + " alone\n";
+  text += slow_ranks_text(run, s) + types_text(run, s) + waits_text(run, s)
+          + workers_text(run, s);
   text += s.level == trace_level::messages
             ? messages_text(s)
             : "\nmessages: record with --trace-level messages\n";
