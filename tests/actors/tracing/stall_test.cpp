@@ -53,6 +53,10 @@ TEST_CASE("a slow op names its median and that of the fastest rank") {
   CHECK(text_of(seen)
         == "slow op: conv2d#4@cpu:1 of rank 1, step 7, runs on worker 0 for "
            "52.0 ms; its median is 11.0 ms, that of rank 0 is 10.0 ms");
+  seen.usual.median = 3400ns;
+  CHECK(text_of(seen).ends_with("its median is 3.4 us, that of rank 0 is "
+                                "10.0 ms"));
+  seen.usual.median = 11ms;
   seen.usual.fastest_rank = 1; // this one: nothing new
   CHECK(text_of(seen).ends_with("for 52.0 ms; its median is 11.0 ms"));
   seen.usual = {.fastest = 10ms, .fastest_rank = 0};

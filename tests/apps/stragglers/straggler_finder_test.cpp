@@ -541,6 +541,9 @@ TEST_CASE("a line names rank, op, factor and times") {
   CHECK(text_of({3, "", "", 1.3, 130, 100, 10}, 4, "")
         == "rank 3 is slow: all ops take 1.30 times as long as on the others "
            "(130.00 against 100.00 ms, lower quartiles of 10 runs)");
+  CHECK(text_of({1, "relu", "", 5909.1, 20.09, 0.0034, 10}, 2, "")
+        == "rank 1 is slow: ops of type relu take 5909 times as long as on "
+           "rank 0 (20.09 ms against 3.4 us, lower quartiles of 10 runs)");
 }
 
 } // TEST_SUITE("apps.stragglers.straggler_finder")

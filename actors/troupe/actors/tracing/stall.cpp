@@ -20,7 +20,9 @@ double seconds(duration d) {
 std::string time_text(duration d) {
   const auto s = seconds(d);
   char text[32];
-  if (s < 1)
+  if (s < 1e-4)
+    std::snprintf(text, sizeof text, "%.1f us", s * 1e6);
+  else if (s < 1)
     std::snprintf(text, sizeof text, "%.1f ms", s * 1e3);
   else
     std::snprintf(text, sizeof text, "%.1f s", s);

@@ -2,6 +2,7 @@
 #include <troupe/apps/stragglers/straggler_finder.hpp>
 
 #include <troupe/apps/printed.hpp>
+#include <troupe/apps/trace/traced_run.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/trace/analysis/statistics.hpp>
 
@@ -224,6 +225,15 @@ private:
   std::map<std::string, comparisons> by_type_;
 };
 
+/// "1.57 against 1.31 ms"; "20.09 ms against 3.4 us" if that would be 0.00 ms.
+std::string times_text(double ms, double others_ms) {
+  constexpr double least_ms = 0.01;
+  return ms >= least_ms && others_ms >= least_ms
+           ? printed("%.2f against %.2f ms", ms, others_ms)
+           : time_text(ms * ns_per_ms) + " against "
+               + time_text(others_ms * ns_per_ms);
+}
+
 } // namespace
 
 std::string text_of(const straggler& found, std::size_t ranks,
@@ -235,9 +245,11 @@ std::string text_of(const straggler& found, std::size_t ranks,
                       ? "ops of type " + found.type + " take"
                       : op + " takes";
   return "rank " + std::to_string(found.rank) + " is slow: " + what
-         + printed(" %.2f times as long as ", found.factor) + others
-         + printed(" (%.2f against %.2f ms, lower quartiles of %zu runs)",
-                   found.ms, found.others_ms, found.runs);
+         + printed(found.factor < 100 ? " %.2f times as long as "
+                                      : " %.0f times as long as ",
+                   found.factor)
+         + others + " (" + times_text(found.ms, found.others_ms)
+         + printed(", lower quartiles of %zu runs)", found.runs);
 }
 
 // -- windows ------------------------------------------------------------------

@@ -288,8 +288,10 @@ std::string types_text(const traced_run& run, const trace::trace_summary& s) {
   std::string text = "\ntop ops by self time, per step";
   text += run.parts().size() > 1 ? ", of all ranks\n" : "\n";
   for (const auto& t : first_of(s.types))
-    text += columns_text(time_text(t.self_ns), percent_text(t.share),
-                         one_line(t.type) + printed(" (%.4g runs)", t.count));
+    text += columns_text(
+      time_text(t.self_ns), percent_text(t.share),
+      one_line(t.type)
+        + printed(t.count == 1 ? " (%.4g run)" : " (%.4g runs)", t.count));
   return text;
 }
 

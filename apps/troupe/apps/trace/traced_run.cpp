@@ -142,7 +142,9 @@ std::string time_text(double ns) {
     return printed("%.0f ns", ns);
   if (ns < ns_per_ms)
     return printed("%.1f us", ns / ns_per_us);
-  return printed("%.2f ms", ns / ns_per_ms);
+  constexpr double ns_per_s = 1e9;
+  return ns < ns_per_s ? printed("%.2f ms", ns / ns_per_ms)
+                       : printed("%.2f s", ns / ns_per_s);
 }
 
 std::string percent_text(double share) {
