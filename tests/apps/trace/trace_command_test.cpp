@@ -175,7 +175,8 @@ TEST_CASE("diff tells two programs apart, in columns") {
   const auto lines = lines_of(both.out);
   REQUIRE(lines.size() > 3);
   const auto column = lines[0].find("A: median");
-  for (std::size_t i = 1; i + 1 < lines.size(); ++i) {
+  // Two lines of text follow if the steps are too few.
+  for (std::size_t i = 1; i + 2 < lines.size(); ++i) {
     CAPTURE(lines[i]);
     CHECK(lines[i][column - 1] == ' ');
     CHECK(lines[i][column] != ' ');

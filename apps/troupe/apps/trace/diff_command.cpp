@@ -60,29 +60,9 @@ int width_of_names(const trace::trace_difference& found) {
   return static_cast<int>(width);
 }
 
-/// Steps that count are fewer than those of the run.
-std::string why_not_comparable(const trace::trace_difference& found,
-                               const trace::timeline& a,
-                               const trace::timeline& b) {
-  return printed(
-    "step time not comparable: %zu values are needed, A has %zu of "
-    "%zu steps, B %zu of %zu; the first two do not count, and "
-    "steps in flight together give one\n",
-    trace::least_steps, found.step.steps_a, a.steps().size(),
-    found.step.steps_b, b.steps().size());
-}
-
-void print_diff_text(const trace::trace_difference& found,
-                     const trace::timeline& a, const trace::timeline& b,
+/// The rows, and how many of them differ.
+void print_diff_rows(const trace::trace_difference& found, int width,
                      const char* rows_are) {
-  const auto width = width_of_names(found);
-  std::printf("%-*s %-38s %-38s %7s\n", width, "per step",
-              "A: median (quartiles)", "B: median (quartiles)", "B / A");
-  print_diff_row(found.step, width);
-  if (found.step.found == trace::difference::unknown)
-    std::printf("%s", why_not_comparable(found, a, b).c_str());
-  if (found.rows.empty())
-    return;
   for (const auto& row : found.rows)
     print_diff_row(row, width);
   const auto count = [&](trace::difference d) {
@@ -104,6 +84,31 @@ void print_diff_text(const trace::trace_difference& found,
   if (only_a + only_b > 0)
     std::printf(", %zd %s only in A, %zd only in B", only_a, rows_are, only_b);
   std::printf("\n");
+}
+
+/// Steps that count are fewer than those of the run.
+std::string why_not_comparable(const trace::trace_difference& found,
+                               const trace::timeline& a,
+                               const trace::timeline& b) {
+  return printed(
+    "step time not comparable: %zu values are needed, A has %zu of "
+    "%zu steps, B %zu of %zu; the first two do not count, and "
+    "steps in flight together give one\n",
+    trace::least_steps, found.step.steps_a, a.steps().size(),
+    found.step.steps_b, b.steps().size());
+}
+
+void print_diff_text(const trace::trace_difference& found,
+                     const trace::timeline& a, const trace::timeline& b,
+                     const char* rows_are) {
+  const auto width = width_of_names(found);
+  std::printf("%-*s %-38s %-38s %7s\n", width, "per step",
+              "A: median (quartiles)", "B: median (quartiles)", "B / A");
+  print_diff_row(found.step, width);
+  if (!found.rows.empty())
+    print_diff_rows(found, width, rows_are);
+  if (found.step.found == trace::difference::unknown)
+    std::printf("%s", why_not_comparable(found, a, b).c_str());
 }
 
 struct diff_options {
