@@ -336,7 +336,10 @@ TEST_CASE("the schema has all that is answered, and nothing else") {
                           : b.get_json(path);
     require_same_keys(answer, wanted);
   }
-  b->tell({.step = 1, .loss = 0.5}); // it is under way: its time is not known
+  b->tell({.step = 1, // it is under way: its time is not known
+           .loss = 0.5,
+           .samples_per_s = {},
+           .learning_rate = {}});
   const auto series = b.get_json("/api/v1/series");
   CHECK(series["ms"].size() == 2);
   for (const auto& [key, wanted] :
