@@ -57,6 +57,14 @@ error failure_of_call(communicator& at, const char* name = "x") {
   });
 }
 
+/// What the process of rank 0 has said in its last beat.
+std::uint64_t steps_of_first(const communicator& at) {
+  for (auto& peer : at.peers())
+    if (peer.ranks.front() == 0)
+      return peer.steps;
+  return 0;
+}
+
 void run_good_call(communicator& at) {
   auto x = four(1);
   all_reduce(at, x);
@@ -101,18 +109,20 @@ TEST_CASE("a failed rank, a mismatch and a call that is given up fail "
     run_good_call(*end);
     CHECK(failure_of_call(*end, is_last ? "y" : "x").code()
           == errc::order_mismatch);
-    if (end->rank() == 0) { // the last rank makes this call late
+    if (end->rank() == 0) { // the last rank makes this call afterwards
       auto x = four(1);
       const rank_value value{"x", &x, &x};
       outcome told;
       const auto at =
         end->start({collective_kind::all_reduce, 0, {&value, 1}}, told);
       end->give_up(at.position, at.position, broken);
+      end->beat(std::uint64_t(round) + 1, "has given up");
       told.wait();
+      REQUIRE(told.failure());
       CHECK(told.failure()->message() == "rank 0 has failed: a NaN");
     } else {
-      if (is_last)
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      while (is_last && steps_of_first(*end) <= std::uint64_t(round))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       check(failure_of_call(*end), errc::not_finite,
             "rank 0 has failed: a NaN");
     }
