@@ -2,8 +2,8 @@
 #include <troupe/actors/remote/gate.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/net/secret.hpp>
 #include <troupe/base/quoted_name.hpp>
-#include <troupe/base/secret.hpp>
 #include <troupe/base/threads.hpp>
 
 #include <fcntl.h>

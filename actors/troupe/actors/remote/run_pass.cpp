@@ -3,7 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/base/files/descriptor.hpp>
-#include <troupe/base/secret.hpp>
+#include <troupe/base/net/secret.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -2,6 +2,8 @@
 #include <troupe/comm/engine/frame_reader.hpp>
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 namespace troupe::comm {
 

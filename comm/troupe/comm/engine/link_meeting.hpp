@@ -2,7 +2,7 @@
 #pragma once
 
 #include <troupe/base/files/descriptor.hpp>
-#include <troupe/base/secret.hpp>
+#include <troupe/base/net/secret.hpp>
 #include <troupe/comm/engine/key_store.hpp>
 
 #include <chrono>

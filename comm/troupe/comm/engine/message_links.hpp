@@ -23,7 +23,7 @@ public:
   /// @param sockets the connection to process p at p, none for this process;
   ///   they must not block
   /// @param to outlives this object. Its `lost` is called once for a process
-  ///   whose connection has ended, unless `close` was called before.
+  ///   whose connection has ended, unless the destructor was called before.
   /// Throws error(kernel_failure) if there is no thread, error(io_failure) if
   /// there are too many files.
   message_links(std::vector<descriptor> sockets, engine_events& to);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/base/secret.hpp>
+#include <troupe/base/net/secret.hpp>
 
 #include <chrono>
 #include <string>

@@ -73,26 +73,6 @@ void find_longest(failed_step& in, const timeline& all, const op_graph& graph) {
   }
 }
 
-} // namespace
-
-std::vector<failed_step> find_failed_steps(std::span<const process_trace> parts,
-                                           const timeline& all,
-                                           const op_graph& graph) {
-  std::vector<failed_step> found;
-  for (const auto& [step, ends] : ends_of(parts, failed_steps(parts))) {
-    if (!ends.begin)
-      continue;
-    auto& made = found.emplace_back();
-    made.step = step;
-    made.ns = std::max(ends.end, *ends.begin) - *ends.begin;
-    made.was_cancelled = !ends.has_failure;
-    find_longest(made, all, graph);
-  }
-  return found;
-}
-
-namespace {
-
 ended_trace end_of(const process_trace& part, std::size_t process) {
   ended_trace found;
   found.process = process;
@@ -118,6 +98,22 @@ ended_trace end_of(const process_trace& part, std::size_t process) {
 }
 
 } // namespace
+
+std::vector<failed_step> find_failed_steps(std::span<const process_trace> parts,
+                                           const timeline& all,
+                                           const op_graph& graph) {
+  std::vector<failed_step> found;
+  for (const auto& [step, ends] : ends_of(parts, failed_steps(parts))) {
+    if (!ends.begin)
+      continue;
+    auto& made = found.emplace_back();
+    made.step = step;
+    made.ns = std::max(ends.end, *ends.begin) - *ends.begin;
+    made.was_cancelled = !ends.has_failure;
+    find_longest(made, all, graph);
+  }
+  return found;
+}
 
 std::vector<ended_trace>
 find_ended_traces(std::span<const process_trace> parts) {

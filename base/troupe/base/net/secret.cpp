@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/base/secret.hpp>
+#include <troupe/base/net/secret.hpp>
 
 #include <troupe/base/error.hpp>
 
