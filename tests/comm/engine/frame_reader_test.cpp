@@ -86,9 +86,10 @@ TEST_CASE("a head that announces much takes no memory for it") {
   add_frame(stream, {});
   const frame_head large{std::uint64_t{1} << 40};
   std::memcpy(stream.data(), &large, sizeof large);
+  stream.resize(200'000); // so much has come of it
   std::mt19937 random{1};
-  CHECK(read_in_parts(reader, stream, 100, random).empty());
-  CHECK(reader.space().size() < 100'000);
+  CHECK(read_in_parts(reader, stream, 3'000, random).empty());
+  CHECK(reader.space().size() < 2 * stream.size());
 }
 
 TEST_CASE("a head that makes no sense is refused") {
