@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/comm/engine/nearby_parcels.hpp>
 
-#include <troupe/base/threads.hpp>
-
-#include <cstdint>
-
 namespace troupe::comm {
 
 nearby_parcels::nearby_parcels(neighbours& with, arena& memory, parcel_gate& to)
@@ -13,24 +9,7 @@ nearby_parcels::nearby_parcels(neighbours& with, arena& memory, parcel_gate& to)
   for (std::size_t n = 0; n < with.count(); ++n)
     if (n != with.self())
       reached_ |= with.members()[n].ranks;
-  thread_ = start_thread("troupe-near", [this] { serve(); });
-}
-
-nearby_parcels::~nearby_parcels() {
-  ends_.store(true, std::memory_order_release);
-  own_line().looking.store(0, std::memory_order_seq_cst);
-  shm::ring(own_line());
-  thread_.join();
-}
-
-void nearby_parcels::serve() {
-  for (std::uint32_t heard = 0;;) { // no bell has rung in new memory
-    shm::sleep(own_line(), heard);
-    if (ends_.load(std::memory_order_acquire))
-      return;
-    heard = own_line().bell.load(std::memory_order_acquire);
-    traffic_.advance();
-  }
+  thread_.emplace("troupe-near", own_line(), [this] { traffic_.advance(); });
 }
 
 void nearby_parcels::begin_looking() noexcept {

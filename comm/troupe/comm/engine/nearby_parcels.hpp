@@ -4,12 +4,12 @@
 #include <troupe/comm/engine/neighbours.hpp>
 #include <troupe/comm/letter.hpp>
 #include <troupe/comm/parcel.hpp>
+#include <troupe/comm/shm/bell_thread.hpp>
 #include <troupe/comm/shm/parcel_traffic.hpp>
 #include <troupe/kernels/memory/arena.hpp>
 
-#include <atomic>
 #include <cstddef>
-#include <thread>
+#include <optional>
 #include <utility>
 
 namespace troupe::comm {
@@ -25,8 +25,6 @@ public:
   /// @param memory of this process, that the others can read
   /// @param to gets the parcels of the others
   nearby_parcels(neighbours& with, arena& memory, parcel_gate& to);
-  /// As `parcel_traffic` ends.
-  ~nearby_parcels();
   nearby_parcels(const nearby_parcels&) = delete;
   nearby_parcels& operator=(const nearby_parcels&) = delete;
 
@@ -50,13 +48,11 @@ private:
   shm::process_line& own_line() const noexcept {
     return with_.lines()[with_.self()];
   }
-  void serve();
 
   neighbours& with_;
   rank_mask reached_ = 0; ///< ranks of the others
   shm::parcel_traffic traffic_;
-  std::atomic<bool> ends_{false}; ///< stored before the bell is rung
-  std::thread thread_;
+  std::optional<shm::bell_thread> thread_; // uses all members above
 };
 
 } // namespace troupe::comm

@@ -2,7 +2,6 @@
 #include <troupe/comm/shm/shm_group.hpp>
 
 #include <troupe/base/clock.hpp>
-#include <troupe/base/threads.hpp>
 #include <troupe/comm/call_text.hpp>
 #include <troupe/comm/kept_memory.hpp>
 #include <troupe/comm/tensor_copy.hpp>
@@ -14,6 +13,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace troupe::comm::shm {
@@ -51,14 +51,10 @@ shm_group::shm_group(shared_segment shared, std::vector<member> members,
       own_.back()->rank = r;
       own_.back()->plan.emplace(segments_);
     }
-  thread_ = start_thread("troupe-shm", [this] { serve(); });
-}
-
-shm_group::~shm_group() {
-  ends_.store(true, std::memory_order_release);
-  board_->processes[self_].looking.store(0, std::memory_order_seq_cst);
-  ring(board_->processes[self_]);
-  thread_.join();
+  thread_.emplace("troupe-shm", board_->processes[self_], [this] {
+    parcels_.advance();
+    advance_all();
+  });
 }
 
 std::vector<std::size_t> shm_group::own_ranks() const {
@@ -70,18 +66,6 @@ std::vector<std::size_t> shm_group::own_ranks() const {
 
 rank_mask shm_group::everybody() const noexcept {
   return bit_of(size()) - 1;
-}
-
-void shm_group::serve() {
-  auto& line = board_->processes[self_];
-  for (std::uint32_t heard = 0;;) { // no bell has rung on a new board
-    sleep(line, heard);
-    if (ends_.load(std::memory_order_acquire))
-      return;
-    heard = line.bell.load(std::memory_order_acquire);
-    parcels_.advance();
-    advance_all();
-  }
 }
 
 void shm_group::ring_others() noexcept {

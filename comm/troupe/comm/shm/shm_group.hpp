@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/spin.hpp>
 #include <troupe/comm/communicator.hpp>
+#include <troupe/comm/shm/bell_thread.hpp>
 #include <troupe/comm/shm/board.hpp>
 #include <troupe/comm/shm/meeting.hpp>
 #include <troupe/comm/shm/parcel_traffic.hpp>
@@ -20,7 +21,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <thread>
 #include <vector>
 
 namespace troupe::comm::shm {
@@ -44,7 +44,6 @@ public:
   /// @param own the memory of this process
   shm_group(shared_segment shared, std::vector<member> members,
             std::size_t self, std::shared_ptr<process_memory> own);
-  ~shm_group();
   shm_group(const shm_group&) = delete;
   shm_group& operator=(const shm_group&) = delete;
 
@@ -199,7 +198,6 @@ private:
 
   void describe_traffic(const own_call& c, waiting_call& call) const;
   void ring_others() noexcept;
-  void serve();
 
   shared_segment shared_;
   board* board_;
@@ -214,8 +212,7 @@ private:
   parcel_traffic parcels_;
   /// The news on which a thread that looks has last worked.
   std::atomic<std::uint32_t> seen_news_{0};
-  std::atomic<bool> ends_{false};
-  std::thread thread_; // uses all members above
+  std::optional<bell_thread> thread_; // uses all members above
 };
 
 } // namespace troupe::comm::shm
