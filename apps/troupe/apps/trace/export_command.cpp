@@ -12,7 +12,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -30,17 +29,14 @@ struct export_options {
   bool json = false;
 };
 
-/// What one looks for in the file is not in the trace either.
+/// What one looks for in the file was not recorded. The level counts, not what
+/// is there: of a damaged file, the level may be all that is left.
 void tell_what_is_missing(const trace::process_trace& part,
                           trace::export_format format) {
-  const auto has = [&](event_kind kind) {
-    return std::ranges::any_of(
-      part.events, [kind](const trace_event& e) { return e.kind == kind; });
-  };
-  const bool has_ops = has(event_kind::run_begin);
+  const bool has_ops = part.run.level >= trace_level::ops;
   const bool is_table = format == trace::export_format::csv
                         || format == trace::export_format::sqlite;
-  if (has_ops && (!is_table || has(event_kind::message)))
+  if (has_ops && (!is_table || part.run.level >= trace_level::messages))
     return;
   std::fprintf(
     stderr, "note: %s: level %s: it has no %s; record with --trace-level %s\n",
