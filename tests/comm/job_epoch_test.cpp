@@ -20,7 +20,15 @@ TEST_CASE("what is written is read, and replaced as a whole") {
   CHECK_FALSE(read_epoch(folder));
   for (const job_epoch& e :
        {job_epoch{1, {0}}, job_epoch{7, {5, 3, 12}, true},
-        job_epoch{2, {4, 1}, false, {1, 0}, "fe80::2", 4711}}) {
+        job_epoch{2, {4, 1}, false, {1, 0}, "fe80::2", 4711},
+        job_epoch{3,
+                  {4, 1},
+                  false,
+                  {1, 0},
+                  "10.0.0.2",
+                  4711,
+                  {{"a", "f1", "10.0.0.1"}, {"b", "f2", "10.0.0.2"}},
+                  "f1-1"}}) {
     write_epoch(folder, e);
     CHECK(read_epoch(folder) == e);
   }
@@ -36,7 +44,11 @@ TEST_CASE("a file that is no epoch is refused") {
         "other epoch 1 of 1 known\n0 0\n", "troupe epoch 1 of -1 known\n0 0\n",
         "troupe epoch 1 of 1\n0 0\n", "troupe epoch 1 of 1 odd\n0 0\n",
         "troupe epoch 1 of 1 new\n0\n", "troupe epoch 1 of 1 new\n0 0\nat x\n",
-        "troupe epoch 1 of 1 new\n0 0\nor x 1\n"}) {
+        "troupe epoch 1 of 1 new\n0 0\nor x 1\n",
+        "troupe epoch 1 of 1 new\n0 0\nat x 1 y\n",
+        "troupe epoch 1 of 1 new\n0 0\nsite a f1\n",
+        "troupe epoch 1 of 1 new\n0 0\norigin\n",
+        "troupe epoch 1 of 1 new\n0 1\nsite a f1 10.0.0.1\n"}) {
     CAPTURE(text);
     write_bytes(at / "epoch", text);
     CHECK(caught([&] { read_epoch(at.path().string()); }).code()

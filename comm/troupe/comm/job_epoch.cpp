@@ -75,10 +75,38 @@ bool read_members(std::istream& in, std::size_t members, job_epoch& epoch) {
     in >> epoch.members.back() >> host;
     epoch.hosts.push_back(host);
   }
-  if (!in || epoch.members.empty())
+  return in && !epoch.members.empty();
+}
+
+/// A line of what only ranks on several hosts need. False if it is something
+/// else.
+bool read_line(const std::string& text, job_epoch& epoch) {
+  std::istringstream in{text};
+  std::string kind;
+  in >> kind;
+  if (kind == "at") {
+    in >> epoch.address >> epoch.port;
+  } else if (kind == "site") {
+    auto& site = epoch.sites.emplace_back();
+    in >> site.host >> site.folder >> site.address;
+  } else if (kind == "origin") {
+    in >> epoch.origin;
+  } else {
     return false;
-  std::string at;
-  return !(in >> at) || (at == "at" && in >> epoch.address >> epoch.port);
+  }
+  return !in.fail() && (in >> std::ws).eof();
+}
+
+bool read_rest(std::istream& in, job_epoch& epoch) {
+  std::string line;
+  std::getline(in, line); // of the last member
+  while (std::getline(in, line))
+    if (!read_line(line, epoch))
+      return false;
+  return epoch.sites.empty()
+         || std::ranges::all_of(epoch.hosts, [&](std::size_t host) {
+              return host < epoch.sites.size();
+            });
 }
 
 } // namespace
@@ -103,6 +131,11 @@ std::string to_text(const job_epoch& epoch) {
     out << epoch.members[rank] << ' ' << epoch.host_of(rank) << '\n';
   if (!epoch.address.empty())
     out << "at " << epoch.address << ' ' << epoch.port << '\n';
+  for (auto& site : epoch.sites)
+    out << "site " << site.host << ' ' << site.folder << ' ' << site.address
+        << '\n';
+  if (!epoch.origin.empty())
+    out << "origin " << epoch.origin << '\n';
   return out.str();
 }
 
@@ -116,7 +149,7 @@ job_epoch parse_epoch(const std::string& text, const std::string& name) {
   const bool is_epoch = in && troupe == "troupe" && word == "epoch"
                         && of == "of" && (kind == "new" || kind == "known")
                         && members <= most_members;
-  if (!is_epoch || !read_members(in, members, epoch))
+  if (!is_epoch || !read_members(in, members, epoch) || !read_rest(in, epoch))
     throw error(errc::bad_file, name + ": no epoch of a job");
   if (std::ranges::all_of(epoch.hosts, [](auto host) { return host == 0; }))
     epoch.hosts.clear();

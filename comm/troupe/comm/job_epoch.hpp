@@ -26,6 +26,21 @@ struct job_epoch {
   /// Where rank 0 lets the others in. Empty if all are on one host.
   std::string address = {};
   std::uint16_t port = 0;
+  ///@{
+  /// If the ranks keep the rendezvous, and are on several hosts. `sites` go by
+  /// the numbers in `hosts`: who the hosts are, which folder each has, and
+  /// where it is reached. Number 0 keeps the rendezvous, and may have no
+  /// members.
+  struct site {
+    std::string host;   ///< no other one has this name
+    std::string folder; ///< drawn when the folder was made
+    std::string address;
+    friend bool operator==(const site&, const site&) = default;
+  };
+  std::vector<site> sites = {};
+  /// Equal in all epochs of a job, and different if the job begins anew.
+  std::string origin = {};
+  ///@}
 
   /// The rank of a member; nothing if it is not among them.
   std::optional<std::size_t> rank_of(std::uint64_t member) const;
