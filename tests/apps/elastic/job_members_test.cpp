@@ -209,11 +209,16 @@ TEST_CASE_FIXTURE(job, "epochs with a step are progress") {
   }
 }
 
-TEST_CASE_FIXTURE(job, "if an epoch has ended for all, another begins") {
-  for (std::uint64_t member : {0, 1, 2})
+TEST_CASE_FIXTURE(job, "if an epoch has ended for all, another is due") {
+  for (std::uint64_t member : {0, 1, 2}) {
+    CHECK_FALSE(members.has_ended());
     tell(member);
+  }
+  CHECK(members.has_ended());
   CHECK(members.look_for_silent(now).empty());
+  members.begin_epoch();
   CHECK(epoch() == comm::job_epoch{2, {0, 1, 2}});
+  CHECK_FALSE(members.has_ended());
 }
 
 TEST_CASE("what its ranks need to meet is added to an epoch") {

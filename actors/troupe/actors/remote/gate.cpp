@@ -176,7 +176,7 @@ void connect(descriptor& socket, const way_in& way, clock::time_point deadline,
         throw;
       why = e.message();
     }
-    if (!way.credentials || clock::now() >= deadline)
+    if (!way.credentials || !way.waits || clock::now() >= deadline)
       throw error(errc::peer_failure,
                   "cannot reach process 0 at " + way.text() + ": " + why);
     if (check)

@@ -32,6 +32,8 @@ struct way_in {
   /// Process 0 listens on its addresses alone, and others come from one of
   /// them. Empty: any.
   std::string interface = {};
+  /// If processes are on several hosts: others wait until process 0 listens.
+  bool waits = true;
 
   ///@{
   /// Where process 0 is found, and on which of these addresses it listens. Not

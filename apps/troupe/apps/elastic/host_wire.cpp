@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/elastic/host_wire.hpp>
 
+#include <troupe/apps/elastic/vote_text.hpp>
 #include <troupe/base/error.hpp>
 
 #include <nlohmann/json.hpp>
@@ -58,19 +59,26 @@ bool host_report::has(std::uint64_t number) const {
 std::string to_line(const host_report& report) {
   return json{{"host", report.host},
               {"address", report.address},
-              {"epoch", to_json(report.epoch)},
+              {"epoch", to_json(report.votes.decided)},
+              {"votes", to_text(report.votes)},
               {"living", report.living},
               {"all", report.all},
-              {"told", report.told}}
+              {"told", report.told},
+              {"keeps", report.keeps}}
            .dump()
          + "\n";
 }
 
 std::string to_line(const host_order& order) {
+  if (!order.elsewhere.empty())
+    return json{{"elsewhere", order.elsewhere}}.dump() + "\n";
   json credentials = json::object();
   for (auto& [member, text] : order.credentials)
     credentials[std::to_string(member)] = text;
-  return json{{"epoch", to_json(order.epoch)},
+  return json{{"round", order.votes.by.round},
+              {"by", order.votes.by.folder},
+              {"epoch", to_json(order.votes.decided)},
+              {"proposed", to_json(order.votes.proposed)},
               {"credentials", credentials},
               {"told", order.told},
               {"ends", order.ends}}
@@ -80,16 +88,37 @@ std::string to_line(const host_order& order) {
 
 host_report parse_host_report(const std::string& line) {
   return parse(line, [](const json& from) {
-    return host_report{
-      from.at("host"),   from.at("address"), epoch_in(from.at("epoch")),
-      from.at("living"), from.at("all"),     from.at("told")};
+    host_report report{from.at("host"),
+                       from.at("address"),
+                       parse_votes(from.at("votes"), "another host"),
+                       from.at("living"),
+                       from.at("all"),
+                       from.at("told"),
+                       from.at("keeps")};
+    report.votes.decided = epoch_in(from.at("epoch"));
+    if (!is_site_word(report.host) || !is_site_word(report.address))
+      refuse();
+    return report;
   });
 }
 
 host_order parse_host_order(const std::string& line) {
   return parse(line, [](const json& from) {
-    host_order order{
-      epoch_in(from.at("epoch")), {}, from.at("told"), from.at("ends")};
+    if (from.contains("elsewhere")) {
+      host_order way;
+      way.elsewhere = from.at("elsewhere");
+      if (!is_site_word(way.elsewhere))
+        refuse();
+      return way;
+    }
+    host_order order{{{from.at("round"), from.at("by")},
+                      epoch_in(from.at("epoch")),
+                      epoch_in(from.at("proposed"))},
+                     {},
+                     from.at("told"),
+                     from.at("ends")};
+    if (!is_ballot(order.votes.by))
+      refuse();
     for (auto& [member, text] : from.at("credentials").items())
       order.credentials.emplace(std::stoull(member), text);
     return order;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <troupe/actors/remote/entry.hpp>
-#include <troupe/comm/job_epoch.hpp>
+#include <troupe/apps/elastic/epoch_consensus.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -16,24 +16,30 @@ namespace troupe::apps {
 /// What a host tells who keeps the rendezvous of a job on several hosts: all
 /// that it knows, each time.
 struct host_report {
-  std::string host;                     ///< differs from that of all others
-  std::string address;                  ///< at which other hosts reach it
-  std::optional<comm::job_epoch> epoch; ///< the last that it knows
-  std::vector<std::uint64_t> living;    ///< numbers of its processes
-  std::vector<std::uint64_t> all;       ///< also of those that have ended
-  std::vector<std::string> told;        ///< comm::all_told of its folder
+  std::string host;                  ///< differs from that of all others
+  std::string address;               ///< at which other hosts reach it
+  vote_memory votes;                 ///< with the last epoch that it knows
+  std::vector<std::uint64_t> living; ///< numbers of its processes
+  std::vector<std::uint64_t> all;    ///< also of those that have ended
+  std::vector<std::string> told;     ///< comm::all_told of its folder
+  /// It keeps the rendezvous itself: whoever reads this is to connect to it.
+  bool keeps = false;
 
   bool has(std::uint64_t number) const;
   friend bool operator==(const host_report&, const host_report&) = default;
 };
 
-/// What who keeps the rendezvous tells a host.
+/// What who keeps the rendezvous tells a host. The first host, if it does not
+/// keep it, tells where that is.
 struct host_order {
-  std::optional<comm::job_epoch> epoch;
-  /// Of the host's members of that epoch, by their numbers (comm::to_text).
+  vote_request votes; ///< `decided` only if the host does not know it
+  /// Of the host's members of `votes.decided`, by their numbers
+  /// (comm::to_text).
   std::map<std::uint64_t, std::string> credentials;
   std::vector<std::string> told;
   std::vector<std::uint64_t> ends; ///< processes that the host is to kill
+  /// An address: the host is to connect there. The rest means nothing then.
+  std::string elsewhere = {};
 };
 
 ///@{

@@ -32,19 +32,16 @@ job_members::job_members(std::string folder, std::size_t places,
 }
 
 job_members::job_members(std::string folder,
-                         const std::vector<std::uint64_t>& numbers,
-                         completion complete)
-  : folder_(std::move(folder)), complete_(std::move(complete)),
-    places_(numbers.size()), order_(numbers) {
+                         const std::vector<std::uint64_t>& numbers)
+  : folder_(std::move(folder)), places_(numbers.size()), order_(numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
     start_in(places_[i], numbers[i], clock::now());
   begin_epoch();
 }
 
-job_members::job_members(std::string folder, const comm::job_epoch& last,
-                         completion complete)
-  : folder_(std::move(folder)), complete_(std::move(complete)), epoch_(last),
-    places_(last.members.size()), order_(last.members) {
+job_members::job_members(std::string folder, const comm::job_epoch& last)
+  : folder_(std::move(folder)), epoch_(last), places_(last.members.size()),
+    order_(last.members) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     auto& p = places_[i];
     start_in(p, order_[i], clock::now());
@@ -159,19 +156,34 @@ void job_members::note_steps() {
     }
 }
 
-void job_members::begin_epoch() {
+comm::job_epoch job_members::next_epoch() {
   note_steps();
+  const bool has_old = std::ranges::any_of(
+    places_, [](const seat& p) { return p.lives && !p.is_newcomer; });
+  return {epoch_.number + 1, order_, !has_old && comm::has_done_step(folder_)};
+}
+
+void job_members::note_begin(const comm::job_epoch& next) {
   if (epoch_.number > 0)
     idle_epochs_ =
       comm::has_done_step(folder_, epoch_.number) ? 0 : idle_epochs_ + 1;
-  const bool has_old = std::ranges::any_of(
-    places_, [](const seat& p) { return p.lives && !p.is_newcomer; });
-  epoch_ = {epoch_.number + 1, order_,
-            !has_old && comm::has_done_step(folder_)};
-  if (complete_)
-    complete_(epoch_, places_of_members());
-  comm::write_epoch(folder_, epoch_);
+  epoch_ = next;
   told_since_.reset();
+}
+
+void job_members::begin_epoch() {
+  auto next = next_epoch();
+  if (complete_)
+    complete_(next, places_of_members());
+  comm::write_epoch(folder_, next);
+  note_begin(next);
+}
+
+bool job_members::has_ended() const {
+  return !order_.empty()
+         && std::ranges::all_of(order_, [this](std::uint64_t number) {
+              return comm::has_epoch_ended(folder_, epoch_.number, number);
+            });
 }
 
 std::vector<std::size_t> job_members::places_of_members() const {
@@ -194,11 +206,7 @@ std::vector<std::size_t> job_members::look_for_silent(clock::time_point now) {
     else if (!is_guest(i))
       ++told;
   }
-  if (silent.empty() && !order_.empty()) {
-    begin_epoch();
-    return {};
-  }
-  if (told == 0)
+  if (silent.empty() || told == 0)
     return {};
   if (!told_since_)
     told_since_ = now;

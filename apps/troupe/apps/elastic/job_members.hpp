@@ -38,10 +38,8 @@ public:
   /// For processes that have numbers already: writes the first epoch, or goes
   /// on after the last one of somebody who kept the rendezvous before. It
   /// writes none then.
-  job_members(std::string folder, const std::vector<std::uint64_t>& numbers,
-              completion complete = {});
-  job_members(std::string folder, const comm::job_epoch& last,
-              completion complete = {});
+  job_members(std::string folder, const std::vector<std::uint64_t>& numbers);
+  job_members(std::string folder, const comm::job_epoch& last);
   ///@}
 
   /// The epoch that was begun last.
@@ -84,13 +82,22 @@ public:
   /// The process of a place has ended for good. True if it was in the epoch,
   /// so that another one is due.
   bool remove(std::size_t place);
-  /// Begins an epoch with those that live. Throws error(io_failure).
+  /// Begins an epoch with those that live, and writes it into the folder.
+  /// Throws error(io_failure).
   void begin_epoch();
+  ///@{
+  /// The same in two parts, for who must ask others: the epoch with those that
+  /// live, before `completion`, and that it has begun and is written.
+  comm::job_epoch next_epoch();
+  void note_begin(const comm::job_epoch& next);
+  ///@}
+  /// True if the epoch has ended for all that are in it: another one is due.
+  bool has_ended() const;
 
-  /// Looks which processes have told that the epoch has ended for them. If all
-  /// have, begins another one. Returns the places of those that have not for
-  /// some seconds, while others have: they are stopped or hang. Guests do not
-  /// count: they can have lost patience with a long step.
+  /// Looks which processes have told that the epoch has ended for them. Returns
+  /// the places of those that have not for some seconds, while others have:
+  /// they are stopped or hang. Guests do not count: they can have lost patience
+  /// with a long step.
   std::vector<std::size_t> look_for_silent(clock::time_point now);
 
 private:

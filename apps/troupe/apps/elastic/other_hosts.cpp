@@ -51,38 +51,54 @@ void other_hosts::look(clock::time_point now) {
 /// Those that have said from which host they are.
 void other_hosts::take_strangers() {
   for (auto wire = strangers_.begin(); wire != strangers_.end();) {
-    std::optional<host_report> report;
+    bool is_done = true;
     try {
       if (const auto line = wire->receive())
-        report = parse_host_report(*line);
+        is_done = receive(*wire, parse_host_report(*line));
+      else
+        is_done = wire->is_gone();
     } catch (const error&) {
-      wire = strangers_.erase(wire);
-      continue;
+      // whoever it is learns that from the end of the connection
     }
-    if (!report) {
-      wire = wire->is_gone() ? strangers_.erase(wire) : std::next(wire);
-      continue;
-    }
-    auto of = std::ranges::find(hosts_, report->host,
-                                [](const host& h) { return h.last.host; });
-    if (of == hosts_.end())
-      of = hosts_.insert(hosts_.end(), host{});
-    of->wire.emplace(std::move(*wire));
-    wire = strangers_.erase(wire);
-    of->is_lost = false;
-    take(*of, std::move(*report));
-    order(*of);
+    wire = is_done ? strangers_.erase(wire) : std::next(wire);
   }
 }
 
+/// The first that a connection has told. False if the other side is to end it.
+bool other_hosts::receive(host_wire& from, host_report report) {
+  if (report.keeps) {
+    kept_elsewhere_ = report.address;
+    return true;
+  }
+  if (!elsewhere_.empty()) {
+    host_order way;
+    way.elsewhere = elsewhere_;
+    from.send(to_line(way));
+    return false;
+  }
+  check_job(report);
+  auto of = std::ranges::find(hosts_, report.host,
+                              [](const host& h) { return h.last.host; });
+  if (of == hosts_.end())
+    of = hosts_.insert(hosts_.end(), host{});
+  of->wire.emplace(std::move(from));
+  of->is_lost = false;
+  take(*of, std::move(report));
+  order(*of);
+  return true;
+}
+
+void other_hosts::check_job(const host_report& report) const {
+  if (!are_of_one_job(asked_.decided, report.votes.decided))
+    throw error(errc::peer_failure, "another job has this name");
+}
+
 void other_hosts::take(host& from, host_report report) {
+  check_job(report);
   from.last_sign = now_;
+  from.has_had.insert(report.all.begin(), report.all.end());
   for (auto& word : report.told)
     comm::repeat_told(folder_, word);
-  from.has_had.insert(report.all.begin(), report.all.end());
-  if (report.epoch
-      && (!last_epoch_ || last_epoch_->number < report.epoch->number))
-    last_epoch_ = report.epoch;
   from.last = std::move(report);
 }
 
@@ -125,30 +141,29 @@ bool other_hosts::knows(std::uint64_t number) const {
     hosts_, [&](const host& one) { return one.has_had.contains(number); });
 }
 
-const other_hosts::host& other_hosts::with(std::uint64_t number) const {
+std::vector<vote_memory> other_hosts::answers() const {
+  std::vector<vote_memory> all;
+  for (auto& one : hosts_)
+    if (!one.is_lost)
+      all.push_back(one.last.votes);
+  return all;
+}
+
+const host_report& other_hosts::host_of(std::uint64_t number) const {
   const auto found = std::ranges::find_if(
     hosts_, [&](const host& one) { return one.last.has(number); });
   if (found == hosts_.end())
     throw error(errc::peer_failure, "no host has this process of the job");
-  return *found;
+  return found->last;
 }
 
-std::size_t other_hosts::host_of(std::uint64_t number) const {
-  std::size_t host = 1;
-  for (auto one = hosts_.begin(); &*one != &with(number); ++one)
-    ++host;
-  return host;
-}
-
-const std::string& other_hosts::address_of(std::uint64_t number) const {
-  return with(number).last.address;
-}
-
-void other_hosts::tell(const comm::job_epoch& epoch,
-                       std::map<std::uint64_t, std::string> credentials) {
-  told_ = epoch;
-  last_epoch_ = epoch;
-  credentials_ = std::move(credentials);
+void other_hosts::ask(vote_request asked,
+                      const std::map<std::uint64_t, std::string>& credentials) {
+  if (asked == asked_)
+    return;
+  if (asked.decided != asked_.decided)
+    credentials_ = credentials;
+  asked_ = std::move(asked);
   for (auto& one : hosts_)
     order(one);
 }
@@ -163,13 +178,13 @@ void other_hosts::kill(std::uint64_t number) {
 void other_hosts::order(host& to, std::vector<std::uint64_t> ends) {
   if (!to.wire)
     return;
-  host_order given{{}, {}, words_, std::move(ends)};
-  if (told_ && (!to.last.epoch || to.last.epoch->number < told_->number)) {
-    given.epoch = told_;
+  host_order given{asked_, {}, words_, std::move(ends)};
+  if (to.last.votes.decided == asked_.decided)
+    given.votes.decided.reset();
+  else
     for (auto& [member, text] : credentials_)
       if (to.last.has(member))
         given.credentials.emplace(member, text);
-  }
   to.wire->send(to_line(given));
 }
 

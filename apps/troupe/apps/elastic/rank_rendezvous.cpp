@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/elastic/rank_rendezvous.hpp>
 
-#include <troupe/actors/remote/gate.hpp>
 #include <troupe/actors/remote/run_pass.hpp>
-#include <troupe/apps/elastic/epoch_follower.hpp>
 #include <troupe/apps/elastic/epoch_keeper.hpp>
-#include <troupe/apps/elastic/other_hosts.hpp>
+#include <troupe/apps/elastic/host_gates.hpp>
+#include <troupe/apps/elastic/moving_rendezvous.hpp>
 #include <troupe/apps/quiet_thread.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/fingerprint.hpp>
-#include <troupe/base/net/socket_address.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/comm/host_identity.hpp>
 #include <troupe/comm/job_epoch.hpp>
@@ -19,7 +17,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -161,60 +158,28 @@ bool kept_rendezvous::take_lock() {
 
 namespace {
 
-/// The credentials of rank 0 are those of who keeps the rendezvous.
-actors::way_in way_to_rendezvous(const comm::rank_environment& found,
-                                 std::size_t rank) {
-  actors::way_in way;
-  way.host = found.address;
-  way.port = found.port;
-  way.interface = found.interface;
-  way.credentials = std::make_shared<comm::job_credentials>(
-    comm::read_credentials(found.credentials, rank));
-  return way;
-}
-
-/// True if this host has one of the addresses.
-bool is_this_host(const comm::rank_environment& found) {
-  auto addresses = find_host(found.address, 0);
-  if (!found.interface.empty())
-    return !common_of(addresses, addresses_of_interface(found.interface, 0))
-              .empty();
-  return std::ranges::any_of(addresses, [](const auto& at) {
-    const descriptor socket{
-      ::socket(at.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    return socket && ::bind(socket.get(), at.get(), at.size) == 0;
-  });
-}
-
-void tell_once(std::set<std::string>& told, const std::string& what) {
-  constexpr std::size_t most = 8; // different ones
-  if (told.size() < most && told.insert(what).second)
-    std::fprintf(stderr, "warning: %s\n", one_line(what).c_str());
-}
-
-/// Keeps the rendezvous and lets the other hosts in.
-class network_keeper final : public rendezvous_duty {
+/// What a process does that has the lock of its host, among several.
+class duty_among_hosts final : public rendezvous_duty {
 public:
-  network_keeper(const comm::rank_environment& found, const std::string& folder,
-                 const job_processes& processes)
-    : others_(folder), keeper_(folder, processes,
-                               {found.size, found.most, found.address,
-                                static_cast<std::uint16_t>(found.port + 1)},
-                               &others_),
-      gate_(way_to_rendezvous(found, 0),
-            {.admit = [this](actors::passage come, std::uint64_t,
-                             std::uint16_t) { others_.admit(std::move(come)); },
-             .refused =
-               [this](const std::string& why) { tell_once(refused_, why); }}) {}
+  duty_among_hosts(const comm::rank_environment& found,
+                   const std::string& folder, const job_processes& processes,
+                   const std::atomic<bool>& ends)
+    : gates_(found, ends),
+      rendezvous_(folder, processes,
+                  {{found.size, found.most, name_of_this_host(), found.address,
+                    static_cast<std::uint16_t>(found.port + 1)},
+                   is_first_host(found)},
+                  gates_, [rank = found.rank](const std::string& what) {
+                    std::fprintf(stderr, "warning: rank %zu %s\n", rank,
+                                 one_line(what).c_str());
+                  }) {}
 
-  void keep(clock::time_point now) override { keeper_.keep(now); }
-  bool is_missed() const override { return keeper_.is_missed(); }
+  void keep(clock::time_point now) override { rendezvous_.keep(now); }
+  bool is_missed() const override { return rendezvous_.is_missed(); }
 
 private:
-  other_hosts others_;
-  epoch_keeper keeper_;
-  std::set<std::string> refused_; // of the gate's thread
-  actors::gate gate_;             // uses the members above
+  host_gates gates_;
+  moving_rendezvous rendezvous_; // uses `gates_`
 };
 
 /// What the process does that has the lock of its host.
@@ -222,41 +187,23 @@ std::unique_ptr<rendezvous_duty> make_duty(const comm::rank_environment& found,
                                            const std::string& folder,
                                            const job_processes& processes,
                                            const std::atomic<bool>& ends) {
-  if (!is_on_several_hosts(found))
-    return std::make_unique<epoch_keeper>(
-      folder, processes, epoch_keeper::job{found.size, found.most});
-  if (is_this_host(found))
-    return std::make_unique<network_keeper>(found, folder, processes);
-  return std::make_unique<epoch_follower>(
-    folder, processes, name_of_this_host(),
-    [found, way = way_to_rendezvous(found, found.rank), &ends] {
-      constexpr auto longest_try = 2s;
-      return actors::knock(
-        way, found.rank, std::chrono::steady_clock::now() + longest_try, [&] {
-          if (ends)
-            throw error(errc::peer_failure, "this process ends");
-        });
-    },
-    [rank = found.rank](const std::string& why) {
-      std::fprintf(stderr,
-                   "warning: rank %zu cannot reach the host of the "
-                   "rendezvous: %s\n",
-                   rank, one_line(why).c_str());
-    });
+  if (is_on_several_hosts(found))
+    return std::make_unique<duty_among_hosts>(found, folder, processes, ends);
+  return std::make_unique<epoch_keeper>(
+    folder, processes, epoch_keeper::job{found.size, found.most});
 }
 
 /// Throws if what ranks on several hosts need cannot be used.
 void check_meeting(const comm::rank_environment& found) {
   if (!is_on_several_hosts(found))
     return;
-  (void)is_this_host(found);
+  (void)is_first_host(found);
   std::error_code ignored;
   if (std::filesystem::is_regular_file(found.credentials, ignored))
     throw error(errc::invalid_argument,
                 "TROUPE_CREDENTIALS is " + quoted_name(found.credentials)
                   + ": an elastic job needs the folder that troupe credentials "
-                    "makes, because any rank of the first host can take over "
-                    "from rank 0");
+                    "makes, because any rank can take over from rank 0");
   comm::tls_identity{comm::read_credentials(found.credentials, found.rank)};
   comm::tls_identity{comm::read_credentials(found.credentials, 0)};
 }

@@ -217,6 +217,8 @@ void running_job::replace(std::size_t rank) {
 void running_job::kill_silent() {
   if (!members_ || ending_.at != job_ending::stage::none || first_failed_)
     return;
+  if (members_->has_ended())
+    members_->begin_epoch();
   for (const auto rank : members_->look_for_silent(job_members::clock::now())) {
     if (has_success_)
       continue; // it has done all steps, too, and may be saving
