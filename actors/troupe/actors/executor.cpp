@@ -83,7 +83,8 @@ void executor::impl::connect() {
     others.emplace(actors::process_run::parts{
       options.system, &options, &loss, &ssa, parameters.get(), actors.get(),
       &*failures, transfers.get(), &workers->queue(), trace, shared, where(),
-      [this] { return ended.load(std::memory_order_relaxed); }});
+      [this] { return ended.load(std::memory_order_relaxed); },
+      [this] { return pace.is_paused(); }});
   } else if (transfers) {
     loopback = std::make_unique<actors::loopback_wire>(*transfers);
     transfers->connect(*loopback);

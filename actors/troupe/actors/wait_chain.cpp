@@ -61,6 +61,11 @@ std::string ranks_text(const wait_chain& chain) {
   if (missing.empty())
     return call_text(chain) + " is under way";
   auto text = call_text(chain) + " waits for " + text_of_ranks(missing);
+  const auto& paused = chain.paused;
+  if (!paused.empty())
+    text +=
+      (paused == missing ? ", which" : ", of which " + text_of_ranks(paused))
+      + (paused.size() == 1 ? " is" : " are") + " paused";
   if (!arrived.empty())
     text += "; " + text_of_ranks(arrived)
             + (arrived.size() == 1 ? " has" : " have") + " arrived";

@@ -45,6 +45,8 @@ struct wait_chain {
   /// Set if the last link waits for other ranks: which ones are missing, or how
   /// far the values have come. Of a `recv`: the rank that sends.
   std::optional<comm::waiting_call> call = {};
+  /// Of the ranks that are missing there, those that somebody has paused.
+  std::vector<std::size_t> paused = {};
   /// What the workers run, if the last link is ready and no worker runs an op
   /// of its stream.
   struct busy_worker {

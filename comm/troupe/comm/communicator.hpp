@@ -92,6 +92,10 @@ struct peer_state {
   std::uint64_t steps = 0; ///< steps that have ended there
   /// What it does if no step has ended for a while: "mul#3@cpu:1, step 7: ..."
   std::string doing;
+
+  /// What it says if somebody has paused it.
+  static constexpr std::string_view paused = "is paused";
+  bool is_paused() const noexcept { return doing == paused; }
 };
 
 /// One rank's end of a group of ranks that merge values. A rank is a device; it

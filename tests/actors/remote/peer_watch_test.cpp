@@ -113,6 +113,7 @@ peer_watch::parts watch_of(made_up_rank& rank, findings& found) {
   p.silence_limit = 100ms;
   p.process_of = {0, 1, 2};
   p.steps = [] { return 7; };
+  p.is_paused = [] { return false; };
   p.doing = [] { return std::string{"sleeps"}; };
   p.lost = [&](std::size_t process, const std::string& why) {
     std::lock_guard guard{found.mutex};
@@ -219,6 +220,36 @@ TEST_CASE(
     return std::chrono::steady_clock::now() > later;
   });
   CHECK(found.notices() == 0);
+}
+
+TEST_CASE("a process that is paused holds up a call for as long as it likes") {
+  made_up_rank rank;
+  findings found;
+  rank.does(1, 5, std::string{comm::peer_state::paused});
+  rank.waits(call_without({1}));
+  auto parts = watch_of(rank, found);
+  parts.silence_limit = 20ms;
+  parts.stall_limit = 60ms;
+  peer_watch watch{std::move(parts)};
+  CHECK(lives_until(rank, 0, [&] { return found.notices() == 1; }));
+  CHECK(found.noticed[0].find("(is paused)") != std::string::npos);
+  const auto end = std::chrono::steady_clock::now() + 200ms;
+  lives_until(rank, 0, [&] { return std::chrono::steady_clock::now() > end; });
+  CHECK(found.lost_now().empty());
+  rank.does(1, 5, "runs no step"); // goes on, and then does not
+  CHECK(lives_until(rank, 0, [&] { return !found.lost_now().empty(); }));
+  CHECK(found.lost_now().starts_with("1: process 1 is stuck: "));
+}
+
+TEST_CASE("a process tells at once that it is paused") {
+  made_up_rank rank;
+  findings found;
+  auto parts = watch_of(rank, found);
+  parts.silence_limit = 1h;
+  parts.is_paused = [] { return true; };
+  parts.doing = [] { return std::string{comm::peer_state::paused}; };
+  peer_watch watch{std::move(parts)};
+  CHECK(lives_until(rank, 0, [&] { return rank.told() == "is paused"; }));
 }
 
 TEST_CASE("a process that lives and holds up a call for too long is stuck") {

@@ -137,6 +137,20 @@ TEST_CASE("a lost message or collective says who has come and who has not") {
         == "lost message: what relu#3@cpu:1, step 7 sends has not arrived");
 }
 
+TEST_CASE("ranks that are paused are told apart from those that are lost") {
+  auto seen = stalled_in_call({0}, {1});
+  seen.chain.paused = {1};
+  CHECK(cause_of(seen) == stall_cause::paused);
+  CHECK(text_of(seen)
+        == "paused: conv2d#4@cpu:1 (all_reduce of w@GRAD) waits for rank 1, "
+           "which is paused; rank 0 has arrived");
+  seen = stalled_in_call({0}, {1, 2, 3});
+  seen.chain.paused = {1, 3};
+  CHECK(text_of(seen)
+        == "paused: conv2d#4@cpu:1 (all_reduce of w@GRAD) waits for ranks 1, "
+           "2, 3, of which ranks 1, 3 are paused; rank 0 has arrived");
+}
+
 TEST_CASE("a stuck worker says stream, op, since when, and what others run") {
   auto seen = stalled_at(progress::is_ready);
   seen.since = 1200ms;
@@ -216,6 +230,7 @@ TEST_CASE("of a long chain, a line has both ends and the number of links") {
 }
 
 TEST_CASE("each cause has a name of its own") {
+  CHECK(to_string(stall_cause::paused) == "paused");
   CHECK(to_string(stall_cause::lost_message) == "lost message");
   CHECK(to_string(stall_cause::slow_link) == "slow link");
   CHECK(to_string(stall_cause::slow_op) == "slow op");

@@ -443,6 +443,45 @@ TEST_CASE("a collective names its tensor and the rank that is missing") {
                        "rank 0 has arrived"));
 }
 
+TEST_CASE("a rank that waits for one that is paused says so, and has not "
+          "stalled") {
+  const auto net = make_mlp();
+  int until_told[2];
+  REQUIRE(::pipe(until_told) == 0);
+  process_group run{
+    2, [&](node_options node) -> std::string {
+      auto options = options_over(2, graph::merge_strategy::all_reduce);
+      options.parameters = net.parameters();
+      options.nodes = node;
+      executor exe{net.main, options};
+      if (node.process == 1) {
+        exe.pace().pause();
+        ::close(until_told[1]);
+        char byte = 0;
+        (void)!::read(until_told[0], &byte, 1);
+        return "";
+      }
+      exe.submit(exe.own_share(net.batch(0, 6)));
+      while (exe.why().paused.empty())
+        std::this_thread::sleep_for(1ms);
+      told_texts told, stalls;
+      const step_watchdog dog{exe,
+                              20ms,
+                              [&](const std::string& text) { told.add(text); },
+                              {.rank = 0, .stalled = [&] { stalls.add(""); }}};
+      return told.wait_for(1)[0] + std::to_string(stalls.count());
+    }};
+  const auto text = run.wait(0).last_word;
+  ::close(until_told[0]);
+  ::close(until_told[1]);
+  run.wait(1);
+  CAPTURE(text);
+  CHECK(contains(text, "paused: "));
+  CHECK(
+    contains(text, " waits for rank 1, which is paused; rank 0 has arrived"));
+  CHECK(text.ends_with(")0"));
+}
+
 TEST_CASE("steps that end accuse nobody, and neither does an idle executor") {
   const auto net = make_mlp();
   executor exe{net.main, options_for(net)};

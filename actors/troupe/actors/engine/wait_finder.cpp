@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -210,8 +211,10 @@ wait_chain wait_finder::follow(place at) const {
         next = runs_on_stream_of(at);
       else if (link.how_far == progress::launched)
         next = op_that_launch_waits_for(at);
-      if (!next && link.how_far == progress::launched)
+      if (!next && link.how_far == progress::launched) {
         chain.call = awaited_ranks(at);
+        chain.paused = paused_ranks(at, chain.call);
+      }
       if (!next && link.how_far == progress::is_ready)
         chain.busy = busy_workers();
       chain.links.push_back(std::move(link));
@@ -337,6 +340,24 @@ std::optional<comm::waiting_call> wait_finder::awaited_ranks(place p) const {
   if (!ranks_ || !g.rank_collectives || op.collective_index < 0)
     return std::nullopt;
   return ranks_->of(op.device).waits_for();
+}
+
+/// Those of the missing ranks that say that they are paused.
+std::vector<std::size_t>
+wait_finder::paused_ranks(place p,
+                          const std::optional<comm::waiting_call>& call) const {
+  const auto device = context_.graph->op(p.handle).device;
+  if (!call || call->missing.empty() || !ranks_ || !ranks_->has(device))
+    return {};
+  std::vector<std::size_t> paused;
+  for (auto& peer : ranks_->of(device).peers())
+    if (peer.is_paused())
+      std::ranges::copy_if(peer.ranks, std::back_inserter(paused),
+                           [&](std::size_t rank) {
+                             return std::ranges::count(call->missing, rank) > 0;
+                           });
+  std::ranges::sort(paused);
+  return paused;
 }
 
 std::vector<collective_wait> wait_finder::collectives() const {

@@ -60,6 +60,8 @@ private:
   std::string missing_message(place p) const;
   bool awaits_start(place p) const;
   std::optional<comm::waiting_call> awaited_ranks(place p) const;
+  std::vector<std::size_t>
+  paused_ranks(place p, const std::optional<comm::waiting_call>& call) const;
   std::vector<wait_chain::busy_worker> busy_workers() const;
   handle_id collective_on(std::size_t device, const step_call& call) const;
 

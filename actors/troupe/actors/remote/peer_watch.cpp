@@ -79,8 +79,9 @@ void peer_watch::skip_own_sleep(clock::time_point now) {
 
 void peer_watch::beat(clock::time_point now) {
   const auto steps = parts_.steps();
-  const auto is_busy = own_steps_.see(steps, now) > parts_.silence_limit / 4;
-  parts_.ends.front()->beat(steps, is_busy ? parts_.doing() : std::string{});
+  const auto takes_long = own_steps_.see(steps, now) > parts_.silence_limit / 4;
+  parts_.ends.front()->beat(
+    steps, takes_long || parts_.is_paused() ? parts_.doing() : std::string{});
 }
 
 /// False if one is lost.
@@ -111,9 +112,12 @@ bool peer_watch::look_at_call(std::size_t end, clock::time_point now) {
     w.is_noticed = false;
   const auto time = w.call.see(call->position, now);
   const auto process = culprit(*call);
-  if (time > parts_.stall_limit
-      && parts_.lost(process, process_name(process) + " is stuck: "
-                                + text_of(*call, process, time)))
+  const auto* state = state_of(process);
+  if (w.is_noticed && state && state->is_paused())
+    w.call.at = now; // it may take as long as somebody likes
+  else if (time > parts_.stall_limit
+           && parts_.lost(process, process_name(process) + " is stuck: "
+                                     + text_of(*call, process, time)))
     return false;
   if (time > parts_.silence_limit && !std::exchange(w.is_noticed, true)
       && parts_.noticed)

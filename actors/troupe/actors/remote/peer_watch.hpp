@@ -24,7 +24,8 @@ namespace troupe::actors {
 ///   It is stopped, or gone without anyone having noticed.
 /// - *slow*: a process that lives, and for which a collective waits longer than
 ///   the silence limit. This is only noticed.
-/// - *stuck*: the same for longer than the stall limit.
+/// - *stuck*: the same for longer than the stall limit. Not as long as somebody
+///   has paused the process.
 ///
 /// While the process itself is stopped, or the machine sleeps, no time passes.
 class peer_watch {
@@ -40,8 +41,10 @@ public:
     std::vector<std::size_t> process_of;
     /// Steps that have ended here.
     std::function<std::uint64_t()> steps;
+    /// Whether somebody holds up the steps of this process.
+    std::function<bool()> is_paused;
     /// What this process does, in a few words. Called if no step has ended for
-    /// a while.
+    /// a while, or if it is paused.
     std::function<std::string()> doing;
     /// Called if a process is lost or stuck. True: the run ends, and so does
     /// the watch. False: the process had left, and gives no signs for this

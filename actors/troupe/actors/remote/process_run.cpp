@@ -106,6 +106,7 @@ void process_run::watch_others() {
   watched.silence_limit = std::chrono::milliseconds{nodes.silence_limit_ms};
   watched.stall_limit = std::chrono::milliseconds{nodes.stall_limit_ms};
   watched.steps = parts_.steps_ended;
+  watched.is_paused = parts_.is_paused;
   watched.doing = [this] { return activity(); };
   watched.lost = [this](std::size_t process, const std::string& why) {
     return link_->is_lost(process, why);
@@ -120,7 +121,8 @@ std::string process_run::activity() const {
   const auto& waits = parts_.actors->waits();
   const auto chain = waits.why();
   if (chain.links.empty())
-    return "runs no step";
+    return std::string{parts_.is_paused() ? comm::peer_state::paused
+                                          : "runs no step"};
   const auto& last = chain.links.back();
   const auto running =
     last.how_far == progress::runs ? std::nullopt : waits.running();

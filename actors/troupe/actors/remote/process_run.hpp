@@ -50,6 +50,8 @@ public:
     placement where;
     /// Number of steps that have ended here. Any thread.
     std::function<std::uint64_t()> steps_ended;
+    /// Whether somebody holds up the next step. Any thread.
+    std::function<bool()> is_paused;
   };
 
   /// Connects to the other processes and waits for them. Throws what

@@ -126,7 +126,9 @@ struct row {
   std::string (*text)(const stall&);
 };
 
-constexpr std::array<row, 6> rows{{
+constexpr std::array<row, 7> rows{{
+  {stall_cause::paused, "paused",
+   [](const stall& s) { return !s.chain.paused.empty(); }, lost_text},
   {stall_cause::lost_message, "lost message",
    [](const stall& s) {
      return (s.chain.call && !s.chain.call->missing.empty())

@@ -16,6 +16,7 @@ namespace troupe::actors {
 
 /// Why a step does not end, or does not begin.
 enum class stall_cause : std::uint8_t {
+  paused,       ///< a rank is missing that somebody has paused
   lost_message, ///< a message, a value or a rank of a collective is missing
   slow_link,    ///< all ranks have come, and values are under way
   slow_op,

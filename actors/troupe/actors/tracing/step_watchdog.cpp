@@ -61,6 +61,8 @@ private:
     clock::time_point since; ///< not later than this look
     core_times cores;
     bool was_slowed = false; ///< by slow motion
+    /// When it was last seen to wait for ranks that are paused.
+    std::optional<clock::time_point> paused = {};
     bool is_told = false;
     bool is_stall_told = false;
   };
@@ -107,7 +109,9 @@ private:
       return;
     }
     oldest_->was_slowed = oldest_->was_slowed || op_delay().count() > 0;
-    const auto is_stall = !is_in_slow_motion();
+    if (!chain.paused.empty())
+      oldest_->paused = clock::now();
+    const auto is_stall = !is_in_slow_motion() && !was_just_paused();
     if ((is_stall ? oldest_->is_stall_told : oldest_->is_told)
         || clock::now() - oldest_->since < limit_)
       return;
@@ -136,13 +140,17 @@ private:
     return oldest_->was_slowed && clock::now() - link_.at < limit_ + op_delay();
   }
 
+  /// Whether the step takes long because others are paused, or were until now.
+  bool was_just_paused() const {
+    return oldest_->paused && clock::now() - *oldest_->paused < limit_;
+  }
+
   void tell_of_stall() const {
     if (about_.stalled)
       about_.stalled();
   }
 
-  /// Tells once of a run that somebody has paused. To other ranks it looks
-  /// lost.
+  /// Tells once of a run that somebody has paused.
   void look_at_pause() {
     if (!watched_.pace().is_paused()) {
       paused_since_.reset();
