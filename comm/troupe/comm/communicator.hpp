@@ -93,9 +93,9 @@ struct peer_state {
   /// What it does if no step has ended for a while: "mul#3@cpu:1, step 7: ..."
   std::string doing;
 
-  /// What it says if somebody has paused it.
+  /// What it says if somebody has paused it. `is_paused`: whether it says so.
   static constexpr std::string_view paused = "is paused";
-  bool is_paused() const noexcept { return doing == paused; }
+  bool is_paused() const noexcept { return doing == paused; } ///< See `paused`.
 };
 
 /// One rank's end of a group of ranks that merge values. A rank is a device; it
