@@ -5,6 +5,7 @@
 #include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/apps/elastic/rank_rendezvous.hpp>
 #include <troupe/apps/owned_folder.hpp>
+#include <troupe/apps/progress.hpp>
 #include <troupe/apps/training/placing.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
@@ -30,6 +31,8 @@ namespace {
 constexpr int join_timeout_ms = 120'000;
 // Between two epochs of an elastic job.
 constexpr std::chrono::seconds longest_gap{120};
+// After which a line says what the process waits for.
+constexpr std::chrono::seconds patience{5};
 
 /// Makes the folder unless it exists.
 bool make_own_folder(const std::string& path) {
@@ -102,7 +105,11 @@ void rank_part::require_epoch() const {
   if (!is_elastic())
     return;
   const auto now = comm::read_epoch(found_->rendezvous);
-  if (!now || now->number != epoch_)
+  // The others cannot do a step without rank 0, or meet: it lets them in.
+  if (!now || now->number != epoch_
+      || (!is_first()
+          && comm::has_epoch_ended(found_->rendezvous, epoch_,
+                                   now->members.front())))
     throw error(errc::peer_failure, "a rank of the job has ended or begun");
 }
 
@@ -123,7 +130,8 @@ void rank_part::enter_next_epoch(const std::function<bool()>& stops) {
 
 void rank_part::enter_epoch(std::uint64_t after,
                             const std::function<bool()>& stops) {
-  const auto deadline = std::chrono::steady_clock::now() + longest_gap;
+  const auto begin = std::chrono::steady_clock::now();
+  bool has_told_user = !rendezvous_; // the launcher knows what it waits for
   for (bool has_told = after > 0;;) {
     const auto now = comm::read_epoch(found_->rendezvous);
     const auto rank =
@@ -139,22 +147,38 @@ void rank_part::enter_epoch(std::uint64_t after,
       comm::tell_epoch_ended(found_->rendezvous, 0, *found_->member);
     if (stops && stops())
       throw error(errc::cancelled, "stopped while waiting for other ranks");
-    if (std::chrono::steady_clock::now() > deadline)
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited > patience && !std::exchange(has_told_user, true))
+      progress{}.note(text_of_gap(has_too_few));
+    if (waited > longest_gap)
       throw error(errc::peer_failure, text_without_epoch(has_too_few));
     std::this_thread::sleep_for(std::chrono::milliseconds{2});
   }
+}
+
+/// What the process waits for if there is no epoch to take part in.
+std::string rank_part::text_of_gap(bool has_too_few) const {
+  return std::string{"waits for "}
+         + (has_too_few || epoch_ > 0 ? "more ranks of the job"
+                                      : "the other ranks of the job, or for a "
+                                        "place among them")
+         + limits();
 }
 
 /// Why there is no epoch to take part in.
 std::string rank_part::text_without_epoch(bool has_too_few) const {
   if (!rendezvous_)
     return "the launcher of the job names no ranks to go on with";
-  const auto limits = " (TROUPE_ELASTIC is " + std::to_string(found_->least)
-                      + ":" + std::to_string(found_->most) + ")";
   return (has_too_few || epoch_ > 0 ? "too few ranks of the job are left"
                                     : "the job takes no further rank, or not "
                                       "all of its ranks have been started")
-         + limits;
+         + limits();
+}
+
+/// Of ranks that keep the rendezvous themselves.
+std::string rank_part::limits() const {
+  return " (TROUPE_ELASTIC is " + std::to_string(found_->least) + ":"
+         + std::to_string(found_->most) + ")";
 }
 
 void rank_part::take_place(const comm::job_epoch& epoch, std::size_t rank) {

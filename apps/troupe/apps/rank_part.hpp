@@ -80,8 +80,8 @@ public:
   void tell_step_done();
   /// Tells that this rank has done all steps: nobody can join any more.
   void tell_all_done();
-  /// Throws error(peer_failure) if the epoch has ended. Does nothing in other
-  /// jobs.
+  /// Throws error(peer_failure) if the epoch has ended, for all or for rank 0.
+  /// Does nothing in other jobs.
   void require_epoch() const;
   /// Tells who keeps the rendezvous that the epoch has ended for this rank, and
   /// waits for the next one. Throws error(cancelled) if `stops` returns true,
@@ -118,7 +118,9 @@ public:
 private:
   void meet_on_host(node_options& nodes);
   void meet_over_network(node_options& nodes, const rank_options& given) const;
+  std::string text_of_gap(bool has_too_few) const;
   std::string text_without_epoch(bool has_too_few) const;
+  std::string limits() const;
   void take_place(const comm::job_epoch& epoch, std::size_t rank);
   void enter_epoch(std::uint64_t after, const std::function<bool()>& stops);
 

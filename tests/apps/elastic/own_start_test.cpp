@@ -145,12 +145,13 @@ public:
   }
 
   std::string name() const { return "test-" + std::to_string(::getpid()); }
-  void start(std::size_t rank) {
+  void start(std::size_t rank, const words& more = {}) {
     processes_.emplace_back(
       form_(rank, name()),
       digits({"--slow", "mean=" + slow_, "--devices", "cpu:1", "--data-network",
               "trusted", "--metrics", folder / "m.jsonl", "--save",
-              folder / "saved"}),
+              folder / "saved"})
+        + more,
       folder / "err");
   }
   std::string text() const { return read_if_there(folder / "err"); }
@@ -259,6 +260,21 @@ TEST_CASE("a job goes on when rank 0 is killed") {
     CHECK(job.rendezvous().empty());
     check_losses(job);
   }
+}
+
+TEST_CASE("a rank that is started with other options ends, and the others go "
+          "on") {
+  own_job job{plain};
+  REQUIRE(job.goes_on());
+  REQUIRE(job.signal(2, SIGKILL));
+  CHECK(comes_true([&] { return job.members() == 2 || job.is_over(); }));
+  job.start(2, {"--batch", "16"});
+  CHECK(comes_true([&] { return job.is_over(); }));
+  INFO(job.text());
+  CHECK(job.successes() == 2);
+  CHECK(
+    contains(job.text(), "troupe: the processes differ in samples per step: "));
+  check_losses(job);
 }
 
 TEST_CASE("ranks are killed and started again, rank 0 twice in a row") {

@@ -54,6 +54,8 @@ bool node_actor::on_control(message_content& m, std::uint64_t from) {
     link_->on_here(from);
   } else if (m.match_elements<lost_atom, uint64_t, std::string>())
     link_->lose(m.get_as<uint64_t>(1), m.get_as<std::string>(2));
+  else if (m.match_elements<differs_atom, std::string>())
+    link_->lose(0, m.get_as<std::string>(1), errc::invalid_argument);
   else if (m.match_elements<welcome_atom, actor_list>())
     link_->on_welcome(m.get_as<actor_list>(1));
   else if (m.match_elements<begin_atom>())

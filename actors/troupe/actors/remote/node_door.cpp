@@ -112,7 +112,7 @@ void node_door::wait(const node_options& options, time_point deadline) {
   link_.lose(0, "after " + std::to_string(options.timeout_ms) + " ms "
                   + link_.missing());
   std::lock_guard guard{link_.mutex};
-  throw error(errc::peer_failure, link_.failure);
+  throw error(link_.failure_code, link_.failure);
 }
 
 } // namespace troupe::actors

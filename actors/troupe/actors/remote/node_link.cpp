@@ -102,7 +102,7 @@ const std::shared_ptr<run_members>& node_link::members() const noexcept {
 void node_link::require_all() const {
   std::lock_guard guard{state_->mutex};
   if (!state_->failure.empty())
-    throw error{errc::peer_failure, state_->failure};
+    throw error{state_->failure_code, state_->failure};
 }
 
 bool node_link::is_lost(std::size_t process, const std::string& why) {

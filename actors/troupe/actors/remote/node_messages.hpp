@@ -38,5 +38,8 @@ CAF_ADD_ATOM(troupe_nodes, troupe::actors, publish_atom, "publish")
 CAF_ADD_ATOM(troupe_nodes, troupe::actors, note_atom, "note")
 /// step (uint64), failure (string)
 CAF_ADD_ATOM(troupe_nodes, troupe::actors, failed_atom, "failed")
+// From process 0, last because others were there before:
+/// the receiver is another program, or has other options: in what (string)
+CAF_ADD_ATOM(troupe_nodes, troupe::actors, differs_atom, "differs")
 
 CAF_END_TYPE_ID_BLOCK(troupe_nodes)

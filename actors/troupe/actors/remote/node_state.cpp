@@ -86,8 +86,11 @@ void node_state::on_join(const std::shared_ptr<node_state>& me,
     if (number >= processes)
       failure_of_all = refusal; // it has the pass: their numbers differ
     else if (const auto text = first_difference(description, theirs, number);
-             !text.empty())
+             !text.empty()) {
       failure_of_all = "the processes differ in " + text;
+      // It hears first that this is its own mistake.
+      tell(node, differs_atom_v, failure_of_all);
+    }
   }
   watch(me, number, node);
   if (!failure_of_all.empty()) {
@@ -191,7 +194,7 @@ void node_state::on_note(std::uint64_t from, const std::string& text) {
 /// Called when a process is gone. From step `without` on, nothing from other
 /// processes is awaited any more. The first reason is kept, unless a later one
 /// has a smaller `without`.
-void node_state::lose(step_id without, const std::string& why) {
+void node_state::lose(step_id without, const std::string& why, errc code) {
   std::lock_guard calls{calling};
   bool runs = false;
   {
@@ -199,6 +202,7 @@ void node_state::lose(step_id without, const std::string& why) {
     if (!failure.empty() && first_without <= without)
       return;
     failure = why;
+    failure_code = code;
     first_without = without;
     runs = now == stage::running;
     if (is_first())
@@ -207,7 +211,7 @@ void node_state::lose(step_id without, const std::string& why) {
   }
   if (!runs || closed)
     return; // a thread that waits for the others to join has been notified
-  listens.gone(without, error{errc::peer_failure, why});
+  listens.gone(without, error{code, why});
 }
 
 void node_state::own_step_ended(step_id step) {

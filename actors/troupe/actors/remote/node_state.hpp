@@ -54,7 +54,8 @@ struct node_state {
   std::set<std::uint64_t> here; // processes that know the others
   // processes that have left, are lost, or have released this one
   std::set<std::uint64_t> gone;
-  std::string failure;       // why the run did not begin or has ended
+  std::string failure; // why the run did not begin or has ended
+  errc failure_code = errc::peer_failure;
   step_id first_without = 0; // if `failure` is set: first step that cannot run
   step_id ended = 0;         // number of steps that have ended here
   // Set while process 0 waits to leave: this process releases it after this
@@ -126,7 +127,8 @@ struct node_state {
 
   void know(const actor_list& all_nodes);
   std::string missing();
-  void lose(step_id without, const std::string& why);
+  void lose(step_id without, const std::string& why,
+            errc code = errc::peer_failure);
   void own_step_ended(step_id step);
   void let_go_if_idle();
   void is_gone(std::uint64_t number);

@@ -47,6 +47,7 @@ private:
   void open_source();
   void begin_epoch(const stop_request& stop);
   void tell_of_trace(const std::string& before) const;
+  rank_state meet_others();
   rank_state exchange_or_go_back();
   void go_back();
   void back_up();

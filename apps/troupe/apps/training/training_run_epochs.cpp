@@ -33,7 +33,7 @@ void training_run::begin_epoch(const stop_request& stop) {
     back_up();
   }
   require_trusted_network(given_, part_);
-  state_ = exchange_or_go_back();
+  state_ = meet_others();
   if (state_.position.steps == 0 && part_.may_have_lost_all()
       && !divided_.is_divided())
     throw error(errc::not_found,
@@ -57,6 +57,23 @@ void training_run::tell_of_trace(const std::string& before) const {
       "on in %s",
       before.c_str(), static_cast<unsigned long long>(state_.position.steps),
       run_.trace->file.c_str()));
+}
+
+/// If a rank that joins has another program, the values of the ranks do not fit
+/// together. The newcomer ends then, and the others go on without it.
+rank_state training_run::meet_others() {
+  try {
+    return exchange_or_go_back();
+  } catch (const error& e) {
+    const bool is_newcomer =
+      part_.epoch() == 1 || (part_.is_late() && state_.position.steps == 0);
+    const bool is_misfit = e.code() == errc::order_mismatch
+                           || e.code() == errc::shape_mismatch
+                           || e.code() == errc::dtype_mismatch;
+    if (is_newcomer || !is_misfit)
+      throw;
+    throw error(errc::peer_failure, e.message());
+  }
 }
 
 rank_state training_run::exchange_or_go_back() {
