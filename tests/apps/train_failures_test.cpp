@@ -173,6 +173,21 @@ TEST_CASE("a held-out test without memory says where the model is") {
   CHECK(mib < 100);
 }
 
+TEST_CASE("a trace that finds no room fails the command, not the training") {
+  const temporary_folder folder;
+  const std::string script = folder / "limited", errors = folder / "err",
+                    metrics = folder / "m.jsonl", trace = folder / "t.trt";
+  write_bytes(script, "ulimit -f 128\nexec " TROUPE_COMMAND
+                      " train mlp --synthetic --steps 100 --devices cpu:1 "
+                      "--trace "
+                        + trace + " --metrics " + metrics);
+  const int status =
+    std::system(("sh " + script + " > /dev/null 2> " + errors).c_str());
+  CHECK(WEXITSTATUS(status) == 1);
+  CHECK(contains(read_bytes(errors), "troupe: the trace ends early: "));
+  CHECK(std::ranges::count(read_bytes(metrics), '\n') == 100);
+}
+
 TEST_CASE("metrics that find no room end neither training nor saving") {
   const temporary_folder folder;
   const auto result =

@@ -152,7 +152,22 @@ int training_run::run() {
     save(held_out);
   else
     snapshots_->require_written();
+  if (!trace_failure_.empty())
+    throw error(errc::io_failure, trace_failure_);
   return 0;
+}
+
+/// A file that was asked for fails the command, after it has saved the rest.
+/// One that somebody has begun meanwhile does not.
+void training_run::note_trace_failure(const executor& exe, progress& shown) {
+  const auto why = exe.trace_failure();
+  if (!why)
+    return;
+  const auto text = "the trace ends early: " + *why;
+  if (run_.trace->file.empty())
+    shown.note(text);
+  else
+    trace_failure_ = text;
 }
 
 void training_run::tell_begin(executor& exe, progress& shown) {
@@ -303,8 +318,7 @@ void training_run::train_epoch(held_out_test& held_out,
   if (report_.stopped)
     return;
   exe.synchronize_parameters();
-  if (const auto why = exe.trace_failure())
-    shown.note("the trace ends early: " + *why);
+  note_trace_failure(exe, shown);
   if (const auto why = exe.stats().not_captured; !why.empty())
     shown.note("steps are not captured: " + why);
   auto stats = exe.stats();

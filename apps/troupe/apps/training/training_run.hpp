@@ -62,6 +62,7 @@ private:
   training_observer observe(executor& exe, held_out_test& held_out,
                             const stop_request& stop, progress& shown);
   void begin_board();
+  void note_trace_failure(const executor& exe, progress& shown);
   void tell_begin(executor& exe, progress& shown);
   void record(const step_metrics& metrics, progress& shown);
   void step_is_done(const run_position& done);
@@ -105,6 +106,7 @@ private:
   std::chrono::steady_clock::time_point looked_at_epoch_;
   std::size_t epochs_ = 0;            // of the job, that this rank has begun
   std::uint64_t messages_before_ = 0; // of its earlier epochs
+  std::string trace_failure_;         // of the file that was asked for
   training_report report_;
 };
 
