@@ -317,6 +317,20 @@ TEST_CASE("an op that is a little slower is not named while its rank is "
   CHECK(found[0].output == "conv_4");
 }
 
+TEST_CASE("a short op is not named while its rank is preempted, however slow") {
+  for (const bool is_preempted : {false, true}) {
+    job of{8};
+    of.ops.resize(6);
+    straggler_finder finder{2};
+    const auto found = first_named(finder, [&] {
+      std::vector all{of.rank(), of.rank({{"relu", "relu_1", 1.9}})};
+      all[1].preempted = is_preempted ? 0.3 : 0;
+      return all;
+    });
+    CHECK(found.size() == (is_preempted ? 0 : 1)); // 0.38 against 0.2 ms
+  }
+}
+
 TEST_CASE("a window that disagrees does not count as how the op varies before "
           "the row has ended") {
   job of{1};

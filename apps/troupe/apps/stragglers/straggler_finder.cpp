@@ -32,8 +32,10 @@ constexpr double least_share = 0.01;
 constexpr double least_ms = op_times::least_ns / ns_per_ms;
 constexpr double most_preempted = 0.15;
 /// Types and ops that take less than so many times as long can do so because
-/// other programs have filled the caches.
+/// other programs have filled the caches; or so much longer, which is what it
+/// takes to fetch a few MB again.
 constexpr double cold_factor = 1.5;
+constexpr double cold_ms = 0.25;
 /// So many ops say whether what they have in common is slow: fewer do not.
 constexpr std::size_t least_ops = 3;
 /// Of an op in a window, on each rank.
@@ -198,20 +200,26 @@ private:
   finding judged(const op_key& what, const comparisons& ops,
                  double scale) const {
     const auto described = this->described(what, ops);
-    const auto factor = described.factor / scale;
+    const auto factor = middle_factor(ops) / scale;
+    const auto longer_ms = described.ms - described.others_ms * scale;
+    const bool may_be_cold =
+      factor < cold_factor
+      || longer_ms < cold_ms * static_cast<double>(ops.size());
     return {described,
             {std::log(factor), sum_of(ops, &comparison::own_least) / scale,
              sum_of(ops, &comparison::others_least),
-             is_preempted_ && factor < cold_factor},
+             is_preempted_ && may_be_cold},
             take_longer(ops, scale)};
   }
   straggler described(const op_key& what, const comparisons& ops) const {
+    const auto own_ms = sum_of(ops, &comparison::own_ms),
+               others_ms = sum_of(ops, &comparison::others_ms);
     return {rank_,
             what.type,
             what.output,
-            middle_factor(ops),
-            sum_of(ops, &comparison::own_ms),
-            sum_of(ops, &comparison::others_ms),
+            own_ms / others_ms, // as the line has them
+            own_ms,
+            others_ms,
             ops.front()->own.size()};
   }
 
