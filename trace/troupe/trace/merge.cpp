@@ -55,7 +55,9 @@ void require_same_time(const process_trace& a, const process_trace& b) {
 /// Of a file without a job, nobody knows.
 void require_same_job(const process_trace& a, const process_trace& b) {
   if (!a.run.job.empty() && !b.run.job.empty() && a.run.job != b.run.job)
-    refuse(a, b, "they are of two jobs");
+    refuse(a, b,
+           "they are of two jobs, or of two "
+           "epochs of an elastic one");
 }
 
 void require_one_run(const std::vector<process_trace>& parts) {
