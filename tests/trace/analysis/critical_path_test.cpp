@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace troupe;
@@ -226,6 +227,21 @@ TEST_CASE("without runs of ops the path says nothing") {
   made_trace t;
   t.step(0, 0, 1000);
   check_path(t.done(), 0, {{path_kind::ending, no_handle, 0, 1000}});
+}
+
+TEST_CASE("the median step is none that ended right behind the one before") {
+  made_trace t;
+  const auto a = t.op("a");
+  std::uint64_t begin = 0, now = 0;
+  for (std::uint32_t s = 0; s < 13; ++s) { // after two that warm up
+    const auto next = now + (s % 2 == 0 ? 2 : 1000);
+    t.step(s, begin, next).run(a, s, 0, now, next);
+    begin = std::exchange(now, next);
+  }
+  const std::vector<process_trace> parts{t.done()};
+  const timeline all{parts};
+  REQUIRE(median_step(all));
+  CHECK(median_step(all)->ns() == 1000);
 }
 
 TEST_CASE("the median step is one of the whole steady steps") {

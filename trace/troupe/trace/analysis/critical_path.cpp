@@ -2,6 +2,7 @@
 #include <troupe/trace/analysis/critical_path.hpp>
 
 #include <troupe/trace/analysis/readiness.hpp>
+#include <troupe/trace/analysis/statistics.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -221,6 +222,14 @@ const step_times* median_step(const timeline& all) {
     steps.push_back(&s);
   if (steps.empty())
     return nullptr;
+  // Where steps end in pairs, half of them did so right behind another one.
+  std::vector<double> times;
+  for (const auto* s : steps)
+    times.push_back(static_cast<double>(s->ns()));
+  const auto least = quantile(std::move(times), 0.75) / 10;
+  std::erase_if(steps, [least](const step_times* s) {
+    return static_cast<double>(s->ns()) < least;
+  });
   const auto middle =
     steps.begin() + static_cast<std::ptrdiff_t>((steps.size() - 1) / 2);
   std::ranges::nth_element(steps, middle, {},

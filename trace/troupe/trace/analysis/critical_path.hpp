@@ -58,7 +58,8 @@ critical_path find_critical_path(const timeline& all, const op_graph& graph,
                                  const step_times& step);
 
 /// The step whose time is the median of `timeline::op_steps`, or without any of
-/// the steady steps. Null if there is no step.
+/// the steady steps. Null if there is no step. If steps overlap, one can end
+/// right behind the one before: its time says nothing, and does not count.
 const step_times* median_step(const timeline& all);
 /// The step that took longest of the steady ones that are whole; of all steady
 /// ones if none is whole. Null if there is no step.
