@@ -264,7 +264,7 @@ TEST_CASE("a job goes on when rank 0 is killed") {
 
 TEST_CASE("a rank that is started with other options ends, and the others go "
           "on") {
-  own_job job{plain};
+  own_job job{plain, "50ms"}; // there is time to join
   REQUIRE(job.goes_on());
   REQUIRE(job.signal(2, SIGKILL));
   CHECK(comes_true([&] { return job.members() == 2 || job.is_over(); }));
